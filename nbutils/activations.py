@@ -1,0 +1,115 @@
+"""From activations to firing, and the summaries that need the activations themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nbutils.arrays import as_activations, as_labels, require_share, share_count
+
+__all__ = ["activation_histogram", "class_means", "firing", "firing_share"]
+
+RULES = "'top-decile', 'positive' or 'top:<share>' with a share above 0 and at most 1, such as 'top:0.05'"
+
+
+def firing(activations: Any, rule: str = "top-decile") -> np.ndarray:
+    """Which neurons fire on which examples: the activation pattern matrix.
+
+    `positive`: a > 0, as in the paper. `top:<share>`: a > 0 and among the neuron's own largest ceil(share * examples)
+    activations over these examples, all ties at the threshold included, so that busy and quiet neurons fire about
+    equally often. `top-decile` is `top:0.1`.
+
+    Args:
+        activations: post-non-linearity values, shape (examples, neurons), finite.
+        rule: 'top-decile', 'positive' or 'top:<share>'.
+
+    Returns:
+        Boolean matrix, shape (examples, neurons). A neuron that is never positive never fires; one with the same
+        positive value on every example always does.
+
+    Raises:
+        ValueError: the rule is unknown, or activations are not a finite matrix.
+
+    Examples:
+        >>> firing([[0.0, 3.0], [1.0, 2.0], [5.0, 0.0]], rule="top:0.34")
+        array([[False,  True],
+               [ True,  True],
+               [ True, False]])
+    """
+    values = as_activations(activations)
+    share = firing_share(rule)
+    positive = values > 0
+    if share is None:
+        return positive
+    rank = values.shape[0] - share_count(share, values.shape[0])
+    return positive & (values >= np.partition(values, rank, axis=0)[rank])
+
+
+def class_means(activations: Any, labels: Any) -> np.ndarray:
+    """Mean activation of every neuron for every class.
+
+    Args:
+        activations: post-non-linearity values, shape (examples, neurons), finite.
+        labels: class per example, shape (examples,), integers.
+
+    Returns:
+        Shape (classes present, neurons), classes in rising order.
+
+    Raises:
+        ValueError: shapes disagree, or values are not finite.
+
+    Examples:
+        >>> class_means([[0.0], [2.0], [5.0]], [0, 0, 1]).tolist()
+        [[1.0], [5.0]]
+    """
+    values = as_activations(activations)
+    classes = as_labels(labels, values.shape[0])
+    return np.stack([values[classes == name].mean(axis=0, dtype=np.float64) for name in np.unique(classes)])
+
+
+def activation_histogram(activations: Any, bins: int = 10) -> np.ndarray:
+    """How the positive activations of each neuron spread between 0 and its own maximum.
+
+    Bin b of neuron i counts the examples with (b - 1) max_i / bins < a <= b max_i / bins; zero and negative activations
+    are left out, the maximum falls into the last bin.
+
+    Args:
+        activations: post-non-linearity values, shape (examples, neurons), finite.
+        bins: number of equal bins, at least 1.
+
+    Returns:
+        Counts, int64, shape (bins, neurons); all 0 for a neuron that is never positive.
+
+    Raises:
+        ValueError: `activations` is not a finite matrix, or `bins` < 1.
+
+    Examples:
+        >>> activation_histogram([[0.0, 1.0], [5.0, 1.0], [10.0, 1.0]], bins=2).tolist()
+        [[1, 0], [1, 3]]
+    """
+    values = as_activations(activations)
+    if not isinstance(bins, int | np.integer) or isinstance(bins, bool) or bins < 1:
+        raise ValueError(f"bins must be a whole number of at least 1, received {bins!r}")
+    neurons = values.shape[1]
+    positive = values > 0
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        index = np.ceil(values * (bins / values.max(axis=0))) - 1
+    index = np.clip(np.where(positive, index, 0), 0, bins - 1).astype(np.int64)
+    flat = (index + bins * np.arange(neurons))[positive]
+    return np.bincount(flat, minlength=bins * neurons).reshape(neurons, bins).T
+
+
+def firing_share(rule: str) -> float | None:
+    """The share that a firing rule keeps; None for 'positive'."""
+    if rule == "positive":
+        return None
+    if rule == "top-decile":
+        return 0.1
+    try:
+        kind, share = rule.split(":")
+        if kind == "top":
+            return require_share(float(share), "share")
+    except (AttributeError, ValueError):
+        pass
+    raise ValueError(f"rule must be {RULES}, received {rule!r}")

@@ -1,0 +1,156 @@
+"""Does a measure go with performance? Correlation within a run, across runs, and the tests that fit drifting series."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from nbutils.arrays import as_numpy
+from nbutils.stats import Permutation, permutation_result, permuted_orders
+
+__all__ = ["between_conditions", "correlation", "session_permutation"]
+
+
+def correlation(x: Any, y: Any, method: str = "spearman") -> float:
+    """Correlation of two series.
+
+    Args:
+        x: values, shape (n,).
+        y: values, shape (n,).
+        method: "spearman" (ranks) or "pearson".
+
+    Returns:
+        In [-1, 1]; 0.0 when a series is constant or has fewer than two values: it carries no information.
+
+    Raises:
+        ValueError: shapes disagree, values are not finite, or the method is unknown.
+
+    Examples:
+        >>> round(correlation([1, 2, 3], [1, 4, 9]), 12)
+        1.0
+    """
+    a, b = as_numpy(x).astype(float), as_numpy(y).astype(float)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise ValueError(f"x and y must be series of one length, received shapes {a.shape} and {b.shape}")
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise ValueError("x and y must be finite; leave missing epochs out first")
+    if method not in ("spearman", "pearson"):
+        raise ValueError(f"method must be 'spearman' or 'pearson', received {method!r}")
+    return float(_unit(a, method) @ _unit(b, method))
+
+
+def session_permutation(
+    measures: Any,
+    accuracies: Any,
+    rng: np.random.Generator,
+    *,
+    method: str = "spearman",
+    alternative: str = "greater",
+    permutations: int = 9999,
+) -> Permutation:
+    """Does a measure follow its *own* run's accuracy more than another run's?
+
+    Two series that both drift are correlated for no other reason. So the mean within-run correlation,
+    mean_i r(M_i, A_i), is compared with mean_i r(M_i, A_pi(i)) over permutations pi of the runs: what all runs share
+    (the drift of training) is in every pairing, what belongs to one run only in its own.
+
+    Args:
+        measures: shape (runs, epochs), at least 2 runs.
+        accuracies: shape (runs, epochs).
+        rng: source of randomness; unused when all permutations are few enough to be listed.
+        method: "spearman" or "pearson" within a run; a constant series counts as correlation 0.
+        alternative: "greater", "less" or "two-sided" (distance from the permutation mean).
+        permutations: number of random permutations; up to that many, all are listed and the test is exact.
+
+    Returns:
+        A :class:`Permutation`; the smallest possible p value is 1 / (runs!) or 1 / (permutations + 1).
+
+    Raises:
+        ValueError: shapes disagree, fewer than 2 runs, or an unknown option.
+
+    Examples:
+        >>> drift = np.arange(5.0) + np.array([[0.0], [1.0], [2.0]])
+        >>> result = session_permutation(drift, drift, np.random.default_rng(0))
+        >>> result.statistic, result.p_value  # perfectly correlated, and no evidence at all
+        (1.0, 1.0)
+
+    References:
+        Harris (2020), "Nonsense correlations in neuroscience", doi:10.1101/2020.11.29.402719.
+    """
+    m, a = as_numpy(measures).astype(float), as_numpy(accuracies).astype(float)
+    if m.ndim != 2 or m.shape != a.shape or m.shape[0] < 2:
+        raise ValueError(f"measures and accuracies must both be (runs >= 2, epochs), received {m.shape} and {a.shape}")
+    table = np.array([[correlation(row, column, method) for column in a] for row in m])
+    runs = np.arange(len(table))
+    orders = permuted_orders(len(table), permutations, rng)
+    return permutation_result(table.diagonal().mean(), table[runs, orders].mean(axis=1), alternative)
+
+
+def between_conditions(
+    measure: Any,
+    accuracy: Any,
+    condition: Any,
+    rng: np.random.Generator,
+    *,
+    alternative: str = "greater",
+    draws: int = 9999,
+    level: float = 0.95,
+) -> tuple[Permutation, tuple[float, float]]:
+    """Do runs with more of a measure perform better, across training conditions?
+
+    The effect is Spearman's rho over all runs. Runs of one condition resemble each other, so the interval resamples
+    whole conditions, and the p value permutes the conditions' mean measures against their mean accuracies.
+
+    Args:
+        measure: final value per run, shape (runs,).
+        accuracy: final accuracy per run, shape (runs,).
+        condition: condition per run, shape (runs,); at least 3 different ones.
+        rng: source of randomness.
+        alternative: "greater", "less" or "two-sided".
+        draws: number of resamples and of permutations.
+        level: confidence of the interval.
+
+    Returns:
+        (test of the condition means, interval of rho over all runs). The test's `statistic` is rho of the means.
+
+    Raises:
+        ValueError: shapes disagree, or fewer than 3 conditions.
+
+    Examples:
+        >>> noise = np.repeat([0.0, 0.2, 0.5, 0.8, 1.0], 2)
+        >>> test, interval = between_conditions(1 - noise, 1 - noise, noise, np.random.default_rng(0))
+        >>> round(test.p_value, 3)  # 1 of the 120 orders of five conditions
+        0.008
+    """
+    m, a, c = as_numpy(measure).astype(float), as_numpy(accuracy).astype(float), as_numpy(condition)
+    if not m.shape == a.shape == c.shape or m.ndim != 1:
+        raise ValueError(
+            f"measure, accuracy and condition must be one per run, received {m.shape}, {a.shape}, {c.shape}"
+        )
+    names, index = np.unique(c, return_inverse=True)
+    if len(names) < 3:
+        raise ValueError(f"condition must take at least 3 values, received {len(names)}")
+    size = np.bincount(index)
+    means = np.bincount(index, weights=m) / size, np.bincount(index, weights=a) / size
+    ranks = _unit(means[0], "spearman"), _unit(means[1], "spearman")
+    orders = permuted_orders(len(names), draws, rng)
+    test = permutation_result(float(ranks[0] @ ranks[1]), ranks[0][orders] @ ranks[1], alternative)
+    members = [np.flatnonzero(index == k) for k in range(len(names))]
+    resampled = []
+    for chosen in rng.integers(len(names), size=(min(draws, 1999), len(names))):
+        runs = np.concatenate([members[k] for k in chosen])
+        resampled.append(correlation(m[runs], a[runs]))
+    tail = (1 - level) / 2
+    low, high = np.quantile(resampled, [tail, 1 - tail])
+    return test, (float(low), float(high))
+
+
+def _unit(values: np.ndarray, method: str) -> np.ndarray:
+    """Centred (ranks of) values with length 1, or all 0 for a constant series."""
+    if len(values) < 2 or np.ptp(values) == 0:
+        return np.zeros(len(values))
+    ranked = stats.rankdata(values) if method == "spearman" else values
+    centred = ranked - ranked.mean()
+    return centred / np.linalg.norm(centred)

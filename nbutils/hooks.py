@@ -1,0 +1,153 @@
+"""Capture: what every hidden neuron of a PyTorch model did on every example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+__all__ = ["capture", "capture_activations", "matching_layers"]
+
+
+def matching_layers(model: nn.Module, layers: str = "*") -> list[str]:
+    """Names of the model's leaf modules that match a wildcard, in the model's own order.
+
+    Args:
+        model: any PyTorch module.
+        layers: shell-style wildcard over the names of `model.named_modules()`, several separated by spaces. Only leaf
+            modules (those that hold no other) are matched; a model without submodules is its own leaf, named "".
+
+    Returns:
+        The matching names, at least one.
+
+    Raises:
+        ValueError: nothing matches; the message lists the layers there are.
+
+    Examples:
+        >>> matching_layers(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), "1")
+        ['1']
+    """
+    leaves = [name for name, module in model.named_modules() if not any(True for _ in module.children())]
+    wanted = layers.split() if isinstance(layers, str) else list(layers)
+    names = [name for name in leaves if any(fnmatchcase(name, pattern) for pattern in wanted)]
+    if not names:
+        raise ValueError(f"layers={layers!r} matches none of the model's layers: {', '.join(map(repr, leaves))}")
+    return names
+
+
+@contextmanager
+def capture(model: nn.Module, layers: str = "*") -> Iterator[dict[str, torch.Tensor]]:
+    """Record the outputs of a model's layers while the block runs.
+
+    Args:
+        model: any PyTorch module.
+        layers: wildcard over layer names, see :func:`matching_layers`.
+
+    Yields:
+        A dictionary that after each forward pass holds that pass's output of each layer, detached, in the layer's own
+        shape. The hooks are removed when the block ends, also by an exception.
+
+    Raises:
+        ValueError: no layer matches.
+        RuntimeError: a layer runs twice in one forward pass (give each use its own module), or returns no tensor.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+        >>> with capture(model, "1") as seen:
+        ...     _ = model(torch.zeros(5, 2))
+        >>> tuple(seen["1"].shape)
+        (5, 3)
+    """
+    modules = dict(model.named_modules())
+    seen: dict[str, torch.Tensor] = {}
+    fresh: set[str] = set()
+
+    def record(name: str):
+        def hook(_module: nn.Module, _inputs: Any, output: Any) -> None:
+            if name in fresh:
+                raise RuntimeError(f"layer {name!r} ran twice in one forward pass; give each use a module of its own")
+            if not isinstance(output, torch.Tensor):
+                raise RuntimeError(
+                    f"layer {name!r} returned {type(output).__name__}, not a tensor; choose other layers"
+                )
+            fresh.add(name)
+            seen[name] = output.detach()
+
+        return hook
+
+    names = matching_layers(model, layers)
+    # The pre-hook goes first: for a model that is one leaf, its own output hook must find the set cleared.
+    handles = [model.register_forward_pre_hook(lambda *_: fresh.clear())]
+    try:
+        handles += [modules[name].register_forward_hook(record(name)) for name in names]
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def capture_activations(
+    model: nn.Module, inputs: Any, layers: str = "*", batch_size: int = 1024, reduce: str = "mean"
+) -> dict[str, np.ndarray]:
+    """Activations of all neurons of some layers over a set of examples.
+
+    The model runs in evaluation mode without gradients, and gets its own mode back afterwards. A convolution's channel
+    is one neuron, reduced over positions; of (examples, tokens, features) a feature is one neuron, reduced over tokens.
+
+    Args:
+        model: any PyTorch module whose first argument is the batch.
+        inputs: examples, array or tensor, shape (examples, ...).
+        layers: wildcard over layer names, see :func:`matching_layers`.
+        batch_size: examples per forward pass, at least 1.
+        reduce: "mean" or "max" over positions or tokens.
+
+    Returns:
+        {layer name: float array of shape (examples, neurons)}, in the model's order.
+
+    Raises:
+        ValueError: no layer matches, there are no examples, an argument is out of range, or an activation is NaN or
+            infinite; the message names the layer.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+        >>> {name: a.shape for name, a in capture_activations(model, np.zeros((5, 2), "f4")).items()}
+        {'0': (5, 3), '1': (5, 3)}
+    """
+    if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
+        raise ValueError(f"batch_size must be a whole number of at least 1, received {batch_size!r}")
+    if reduce not in ("mean", "max"):
+        raise ValueError(f"reduce must be 'mean' or 'max', received {reduce!r}")
+    examples = torch.as_tensor(inputs)
+    if examples.ndim == 0 or len(examples) == 0:
+        raise ValueError(f"inputs must hold at least one example, received shape {tuple(examples.shape)}")
+    device = next((p.device for p in model.parameters()), examples.device)
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in matching_layers(model, layers)}
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad(), capture(model, layers) as seen:
+            for batch in examples.split(batch_size):
+                model(batch.to(device))
+                for name in parts:
+                    parts[name].append(_per_neuron(seen[name], name, reduce))
+    finally:
+        model.train(was_training)
+    return {name: np.concatenate(batches) for name, batches in parts.items()}
+
+
+def _per_neuron(output: torch.Tensor, name: str, reduce: str) -> np.ndarray:
+    if output.ndim < 2:
+        raise ValueError(f"layer {name!r} gave shape {tuple(output.shape)}; (examples, neurons, ...) is needed")
+    if output.ndim == 3:  # (examples, tokens, features)
+        output = output.transpose(1, 2)
+    flat = output.float().flatten(2) if output.ndim > 2 else output.float()[:, :, None]
+    values = flat.mean(dim=2) if reduce == "mean" else flat.amax(dim=2)
+    if not torch.isfinite(values).all():
+        bad = int((~torch.isfinite(values)).sum())
+        raise ValueError(f"layer {name!r} holds {bad} NaN or infinite activations")
+    return values.cpu().numpy()

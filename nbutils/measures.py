@@ -1,0 +1,188 @@
+"""Everything the book measures on one run, one row per epoch, kept beside the run so that it is computed once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field
+
+from nbutils.baselines import class_selectivity, dead_share
+from nbutils.communities import detect_communities, well_defined_communities
+from nbutils.entropy import (
+    class_conditional_entropy,
+    firing_entropy,
+    histogram_entropy,
+    mutual_information,
+    pattern_entropy,
+    total_correlation,
+    unique_share,
+)
+from nbutils.graphs import activation_pattern_graph
+from nbutils.nulls import circular_shift_null, within_class_null
+from nbutils.provenance import code_digest, provenance
+from nbutils.runs import Run
+from nbutils.store import Store
+
+__all__ = ["MeasureSpec", "measure_communities", "measure_entropies", "measure_nulls", "measure_run"]
+
+MAKERS = ("arrays", "graphs", "communities", "nulls", "entropy", "baselines", "measures")
+
+
+class MeasureSpec(BaseModel):
+    """How firing is turned into numbers.
+
+    Attributes:
+        density: share of neuron pairs kept as edges.
+        resolution: of modularity.
+        seeds: searches for communities per graph.
+        null_draws: draws of each null model, at the first and the last epoch; 0 leaves the nulls out.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    density: Annotated[float, Field(gt=0, le=1)] = 0.05
+    resolution: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    seeds: Annotated[int, Field(ge=1)] = 5
+    null_draws: Annotated[int, Field(ge=0)] = 10
+
+
+def measure_communities(fired: Any, spec: MeasureSpec = MeasureSpec()) -> dict[str, float]:
+    """Communities of one snapshot.
+
+    Args:
+        fired: activation pattern matrix of all hidden neurons, shape (examples, neurons), boolean.
+        spec: density, resolution and seeds.
+
+    Returns:
+        `modularity` (median Q), `communities`, `well_defined` (counts of the best seed), `coverage` (share of neurons
+        with an edge).
+
+    Examples:
+        >>> fired = np.kron(np.eye(2, dtype=bool), np.ones((5, 3), dtype=bool))
+        >>> measure_communities(fired, MeasureSpec(density=0.4))["modularity"]
+        0.5
+    """
+    graph = activation_pattern_graph(fired, spec.density)
+    found = detect_communities(graph, spec.resolution, spec.seeds)
+    return {
+        "modularity": found.modularity,
+        "communities": found.count,
+        "well_defined": len(well_defined_communities(graph, found.labels)),
+        "coverage": found.coverage,
+    }
+
+
+def measure_nulls(fired: Any, labels: Any, spec: MeasureSpec, rng: np.random.Generator) -> dict[str, float]:
+    """Mean modularity of the same firing under each null model, through the same graph and the same search.
+
+    One search per draw: the mean over draws estimates what one search finds, as the median over seeds does for the real
+    graph.
+
+    Args:
+        fired: activation pattern matrix, shape (examples, neurons), boolean.
+        labels: class per example, shape (examples,).
+        spec: density, resolution and number of draws.
+        rng: source of randomness.
+
+    Returns:
+        `null_circular` and `null_within`; NaN without draws.
+
+    Examples:
+        >>> fired = np.kron(np.eye(2, dtype=bool), np.ones((5, 3), dtype=bool))
+        >>> nulls = measure_nulls(fired, np.repeat([0, 1], 5), MeasureSpec(density=0.4), np.random.default_rng(0))
+        >>> nulls["null_within"]  # these neurons are nothing but class detectors
+        0.5
+    """
+    makers = {
+        "null_circular": lambda: circular_shift_null(fired, rng),
+        "null_within": lambda: within_class_null(fired, labels, rng),
+    }
+    found = {}
+    for name, make in makers.items():
+        graphs = [activation_pattern_graph(make(), spec.density) for _ in range(spec.null_draws)]
+        scores = [detect_communities(graph, spec.resolution, seeds=1).modularity for graph in graphs]
+        found[name] = float(np.mean(scores)) if scores else float("nan")
+    return found
+
+
+def measure_entropies(fired: Any, labels: Any, last_layer: Any) -> dict[str, float]:
+    """Entropies and simple baselines of one snapshot's firing.
+
+    Args:
+        fired: activation pattern matrix of all hidden neurons, shape (examples, neurons), boolean.
+        labels: class per example, shape (examples,).
+        last_layer: which neurons form the last hidden layer, boolean, shape (neurons,).
+
+    Returns:
+        `pattern_entropy` (last hidden layer's whole pattern, bits), `unique_patterns` (share of examples whose pattern
+        no other example has: near 1 the entropy is saturated), `class_conditional_entropy` (last layer, bits),
+        `firing_entropy`, `mutual_information` (means over neurons, bits), `total_correlation` (bits per block of 6).
+
+    Examples:
+        >>> fired = np.eye(4, dtype=bool)
+        >>> measure_entropies(fired, [0, 0, 1, 1], [False, False, True, True])["unique_patterns"]
+        0.5
+    """
+    last = np.asarray(fired)[:, np.asarray(last_layer, dtype=bool)]
+    return {
+        "pattern_entropy": pattern_entropy(last),
+        "unique_patterns": unique_share(last),
+        "class_conditional_entropy": class_conditional_entropy(last, labels),
+        "firing_entropy": float(firing_entropy(fired).mean()),
+        "mutual_information": float(mutual_information(fired, labels).mean()),
+        "total_correlation": total_correlation(fired),
+    }
+
+
+def measure_run(run: Run, spec: MeasureSpec = MeasureSpec(), store: Store | None = None) -> pd.DataFrame:
+    """All measures of a run, one row per epoch beside its training history; computed once and kept.
+
+    Args:
+        run: a finished run.
+        spec: how to measure.
+        store: where measures are kept; None means beside the runs.
+
+    Returns:
+        One row per epoch with the history's columns, the measures of the functions above, and the sums and means
+        `binned_entropy` (bits, sum over neurons), `class_selectivity`, `dead_share`. Nulls are NaN except at the first
+        and the last epoch. Empty for a failed run.
+
+    Raises:
+        OSError: the stored run is damaged; it has been set aside, so run it again.
+    """
+    if run.failed:
+        return pd.DataFrame()
+    store = store or Store("measures", run.store.folder.parent)
+    determinants = {"run": run.address, "measure": spec.model_dump(), "code": _digest()}
+    where = hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()[:16]
+    if (record := store.read(where)) is None:
+        with store.lock(where):
+            if (record := store.read(where)) is None:
+                rows = [_measure_epoch(run, epoch, spec) for epoch in run.history["epoch"]]
+                record = {**determinants, "rows": rows, "provenance": provenance()}
+                store.write(where, record)
+    return run.history.merge(pd.DataFrame(record["rows"]), on="epoch", validate="one_to_one")
+
+
+def _digest() -> str:
+    return code_digest(*(f"nbutils.{name}" for name in MAKERS))
+
+
+def _measure_epoch(run: Run, epoch: int, spec: MeasureSpec) -> dict[str, float]:
+    fired, labels = run.fired(epoch), run.probe_labels
+    ends = epoch in (0, run.spec.epochs)
+    draws = spec.null_draws if ends else 0
+    rng = np.random.default_rng([run.spec.seed, epoch])
+    return {
+        "epoch": int(epoch),
+        **measure_communities(fired, spec),
+        **measure_nulls(fired, labels, spec.model_copy(update={"null_draws": draws}), rng),
+        **measure_entropies(fired, labels, run.layers == run.layers.max()),
+        "binned_entropy": float(histogram_entropy(run.histogram(epoch)).sum()),
+        "class_selectivity": float(class_selectivity(run.class_means(epoch)).mean()),
+        "dead_share": dead_share(run.fired(epoch, "positive")),
+    }

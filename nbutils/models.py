@@ -1,0 +1,70 @@
+"""Models by name: today the multilayer perceptron of the paper, at any width and depth."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+
+from torch import nn
+
+__all__ = ["HIDDEN_LAYERS", "build_model", "hidden_widths"]
+
+HIDDEN_LAYERS = "hidden*.relu"  # where a hidden unit's post-non-linearity output is read
+
+
+def hidden_widths(model: str) -> tuple[int, ...]:
+    """Widths of the hidden layers that a model name asks for.
+
+    Args:
+        model: "mlp:<width>-<width>-...", first hidden layer first.
+
+    Returns:
+        One width per hidden layer.
+
+    Raises:
+        ValueError: the name is not of that form, or a width is 0.
+
+    Examples:
+        >>> hidden_widths("mlp:256-128-64")
+        (256, 128, 64)
+    """
+    match = re.fullmatch(r"mlp:(\d+(?:-\d+)*)", model) if isinstance(model, str) else None
+    widths = tuple(int(w) for w in match[1].split("-")) if match else ()
+    if not widths or 0 in widths:
+        raise ValueError(
+            f"model must be 'mlp:' and the widths of its hidden layers, such as 'mlp:256-128-64', received {model!r}"
+        )
+    return widths
+
+
+def build_model(model: str, inputs: int, classes: int, dropout: float = 0.0) -> nn.Sequential:
+    """A fully connected ReLU network with PyTorch's default initialisation.
+
+    Args:
+        model: see :func:`hidden_widths`.
+        inputs: number of input values per example.
+        classes: number of outputs.
+        dropout: share of a hidden layer's outputs dropped in training, in [0, 1).
+
+    Returns:
+        Blocks `hidden1`, `hidden2`, ..., each of `linear`, `relu` and (when asked for) `dropout`, then `output`.
+
+    Raises:
+        ValueError: a bad model name, or `dropout` outside [0, 1).
+
+    Examples:
+        >>> build_model("mlp:4", inputs=3, classes=2)[0].relu
+        ReLU()
+    """
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout must be at least 0 and below 1, received {dropout!r}")
+    blocks: OrderedDict[str, nn.Module] = OrderedDict()
+    width = inputs
+    for depth, hidden in enumerate(hidden_widths(model), start=1):
+        parts: OrderedDict[str, nn.Module] = OrderedDict(linear=nn.Linear(width, hidden), relu=nn.ReLU())
+        if dropout:
+            parts["dropout"] = nn.Dropout(dropout)
+        blocks[f"hidden{depth}"] = nn.Sequential(parts)
+        width = hidden
+    blocks["output"] = nn.Linear(width, classes)
+    return nn.Sequential(blocks)

@@ -1,0 +1,162 @@
+"""A run: one network trained once, and what all its hidden neurons did on the way.
+
+A run is determined by its parameters, the data and the code that makes it. It is trained when it is first asked for
+and read from the store ever after, by any process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from nbutils.datasets import load_dataset
+from nbutils.models import build_model, hidden_widths
+from nbutils.provenance import code_digest, provenance
+from nbutils.recording import record_run
+from nbutils.specs import RunSpec
+from nbutils.store import Store
+
+__all__ = ["Run", "address", "run_once"]
+
+# The modules that decide what a run contains. A change of what they do retrains; a change anywhere else never does.
+MAKERS = ("datasets", "models", "training", "hooks", "activations", "recording")
+
+
+def address(spec: RunSpec) -> str:
+    """Where a run is kept: 16 hexadecimal digits that change with any parameter, the data, or the code that makes runs.
+
+    Examples:
+        >>> address(RunSpec(seed=1)) == address(RunSpec(seed=1)) != address(RunSpec(seed=2))
+        True
+    """
+    return hashlib.sha256(json.dumps(_determinants(spec), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _determinants(spec: RunSpec) -> dict[str, Any]:
+    return {
+        "spec": spec.model_dump(),
+        "data": load_dataset(spec.dataset).version,
+        "code": code_digest(*(f"nbutils.{name}" for name in MAKERS)),
+    }
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Attributes:
+        spec: its parameters.
+        address: its place in the store.
+        record: provenance, status, reason of a failure, seconds, and the history of training.
+        store: where it is kept.
+    """
+
+    spec: RunSpec
+    address: str
+    record: dict[str, Any]
+    store: Store
+
+    @property
+    def failed(self) -> str:
+        """Why the run failed, in one sentence; empty for a run that finished."""
+        return self.record["reason"]
+
+    @cached_property
+    def history(self) -> pd.DataFrame:
+        """One row per epoch, from 0 (untrained): the fields of :class:`nbutils.training.Epoch`."""
+        return pd.DataFrame(self.record["history"])
+
+    @cached_property
+    def layers(self) -> np.ndarray:
+        """Hidden layer of every neuron, numbered from 1, shape (neurons,)."""
+        widths = hidden_widths(self.spec.model)
+        return np.repeat(np.arange(1, len(widths) + 1), widths)
+
+    @cached_property
+    def _snapshots(self) -> dict[str, np.ndarray]:
+        return self.store.arrays(self.address, "snapshots")
+
+    def fired(self, epoch: int, rule: str | None = None) -> np.ndarray:
+        """Activation pattern matrix over the probe set after an epoch, boolean, shape (probe, neurons).
+
+        Args:
+            epoch: 0 (untrained) up to `spec.epochs`; -1 is the last.
+            rule: None for the run's own firing rule, or "positive".
+        """
+        key = {None: "fired", self.spec.firing: "fired", "positive": "positive"}.get(rule)
+        if key is None:
+            raise ValueError(
+                f"rule must be {self.spec.firing!r} or 'positive', which this run stored, received {rule!r}"
+            )
+        packed = self._snapshots[key]
+        if not -1 <= epoch < len(packed):
+            raise ValueError(f"epoch must be from 0 to {len(packed) - 1}, or -1 for the last, received {epoch!r}")
+        return np.unpackbits(packed[epoch], axis=1, count=len(self.layers)).astype(bool)
+
+    def class_means(self, epoch: int) -> np.ndarray:
+        """Mean activation per true class over the probe set, shape (classes, neurons)."""
+        return self._snapshots["class_means"][epoch]
+
+    def histogram(self, epoch: int) -> np.ndarray:
+        """Histogram of each neuron's positive activations over the whole training set, shape (10, neurons)."""
+        return self._snapshots["histogram"][epoch]
+
+    @cached_property
+    def probe_labels(self) -> np.ndarray:
+        """True class of each probe example, shape (probe,)."""
+        return self._snapshots["probe_labels"]
+
+    def network(self, epoch: int = -1) -> torch.nn.Module:
+        """The trained network (-1), or the untrained one (0), in evaluation mode."""
+        if epoch not in (0, -1):
+            raise ValueError(f"only the first (0) and the last (-1) weights are stored, received epoch {epoch!r}")
+        data = load_dataset(self.spec.dataset)
+        model = build_model(self.spec.model, data.train_inputs.shape[1], len(data.classes), self.spec.dropout)
+        stored = self.store.arrays(self.address, "first_weights" if epoch == 0 else "last_weights")
+        model.load_state_dict({name: torch.from_numpy(values) for name, values in stored.items()})
+        return model.eval()
+
+
+def run_once(spec: RunSpec, store: Store | None = None) -> Run:
+    """Train and capture a run, or read it if the store has it.
+
+    A run whose loss stops being a finite number is stored as failed, with its reason and its history so far.
+
+    Args:
+        spec: the run.
+        store: where runs are kept; None means the user's store.
+
+    Returns:
+        The :class:`Run`; look at `.failed` before using snapshots.
+
+    Raises:
+        ValueError: the probe is larger than the training set.
+
+    Examples:
+        >>> run = run_once(RunSpec(epochs=1, model="mlp:8"))
+        >>> run.fired(1).shape
+        (1437, 8)
+    """
+    store = store or Store("runs")
+    where = address(spec)
+    if (record := store.read(where)) is None:
+        spec.check()
+        with store.lock(where):
+            if (record := store.read(where)) is None:
+                start = time.perf_counter()
+                summary, arrays = record_run(spec)
+                seconds = round(time.perf_counter() - start, 3)
+                record = {**_determinants(spec), **summary, "seconds": seconds, "provenance": provenance()}
+                store.write(where, record, **arrays)
+                record = store.read(where)
+    if record is None:
+        raise OSError(f"run {where} was written to {store.path(where)} but cannot be read back")
+    return Run(spec, where, record, store)

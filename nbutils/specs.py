@@ -1,0 +1,71 @@
+"""The parameters of a run, checked before anything starts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from nbutils.activations import firing_share
+from nbutils.datasets import DATASETS, Dataset, label_noise, load_dataset, probe_indices
+from nbutils.models import hidden_widths
+
+__all__ = ["RunSpec"]
+
+
+def _checked(check: Any) -> AfterValidator:
+    def accept(value: Any) -> Any:
+        check(value)
+        return value
+
+    return AfterValidator(accept)
+
+
+def _canonical(labels: str) -> str:
+    """One name per condition: mixed:0 is true, mixed:1.0 is random, mixed:0.50 is mixed:0.5."""
+    share = label_noise(labels)
+    return {0.0: "true", 1.0: "random"}.get(share, f"mixed:{share:g}")
+
+
+def _known(name: str) -> str:
+    if name not in DATASETS:
+        raise ValueError(f"dataset must be one of {', '.join(DATASETS)}, received {name!r}")
+    return name
+
+
+class RunSpec(BaseModel):
+    """All parameters of a run.
+
+    Attributes:
+        dataset: name of the data set.
+        labels: label condition: "true", "random", "mixed:<share>".
+        model: "mlp:<width>-<width>-...".
+        dropout: share of hidden outputs dropped in training.
+        epochs: passes over the training set.
+        batch_size: examples per step.
+        learning_rate: of Adam.
+        seed: decides initialisation, order of examples, dropout and redrawn labels.
+        probe: examples in the probe set; None means 2,000, or all training examples where there are fewer.
+        firing: rule that turns activations into firing.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    dataset: Annotated[str, AfterValidator(_known)] = "digits"
+    labels: Annotated[str, AfterValidator(_canonical)] = "true"
+    model: Annotated[str, _checked(hidden_widths)] = "mlp:256-128-64"
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
+    batch_size: Annotated[int, Field(ge=1)] = 32
+    learning_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.001
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    probe: Annotated[int, Field(ge=1)] | None = None
+    firing: Annotated[str, _checked(firing_share)] = "top-decile"
+
+    def data(self) -> Dataset:
+        """The data this run trains on."""
+        return load_dataset(self.dataset, self.labels, self.seed)
+
+    def check(self) -> None:
+        """Raise ValueError for what only the data can tell, such as a probe larger than the training set."""
+        probe_indices(load_dataset(self.dataset).train_true, self.probe)

@@ -1,0 +1,167 @@
+"""Intervals and permutation tests: the run is the unit, never the epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from math import factorial
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from nbutils.arrays import as_numpy
+
+__all__ = ["Permutation", "bootstrap_interval", "holm", "permutation_result", "permuted_orders", "sign_flip"]
+
+ALTERNATIVES = ("greater", "less", "two-sided")
+
+
+@dataclass(frozen=True)
+class Permutation:
+    """Result of a permutation test.
+
+    Attributes:
+        statistic: the observed value.
+        p_value: share of permutations at least as extreme, the observed one counted in.
+        null: the statistic of every permutation, shape (permutations,).
+    """
+
+    statistic: float
+    p_value: float
+    null: np.ndarray
+
+    @property
+    def expected(self) -> float:
+        """Mean of the statistic over the permutations."""
+        return float(self.null.mean())
+
+
+def sign_flip(
+    differences: Any, rng: np.random.Generator, *, alternative: str = "greater", flips: int = 9999
+) -> Permutation:
+    """Paired test of a mean difference: were there no effect, each difference could have had either sign.
+
+    Args:
+        differences: one per pair, shape (pairs,), at least 1.
+        rng: source of randomness; unused when all sign patterns are few enough to be listed.
+        alternative: "greater", "less" or "two-sided".
+        flips: number of random sign patterns; up to that many, all are listed and the test is exact.
+
+    Returns:
+        A :class:`Permutation` of the mean difference.
+
+    Raises:
+        ValueError: no differences, or values that are not finite.
+
+    Examples:
+        >>> sign_flip([1.0, 2.0, 3.0], np.random.default_rng(0)).p_value
+        0.125
+
+    References:
+        Fisher (1935), "The Design of Experiments"; Winkler et al. (2014), doi:10.1016/j.neuroimage.2014.01.060.
+    """
+    d = as_numpy(differences).astype(float)
+    if d.ndim != 1 or not len(d) or not np.isfinite(d).all():
+        raise ValueError(f"differences must be at least one finite number in a row, received {d!r}")
+    if 2 ** len(d) <= flips:
+        signs = 1 - 2 * ((np.arange(2 ** len(d))[:, None] >> np.arange(len(d))) & 1)
+    else:
+        signs = np.vstack([np.ones(len(d)), rng.choice([-1, 1], size=(flips, len(d)))])
+    return permutation_result(d.mean(), (signs * d).mean(axis=1), alternative)
+
+
+def bootstrap_interval(
+    values: Any,
+    rng: np.random.Generator,
+    *,
+    statistic: Callable[..., Any] = np.mean,
+    level: float = 0.95,
+    draws: int = 9999,
+) -> tuple[float, float]:
+    """Bootstrap confidence interval of a statistic over independent values (bias-corrected and accelerated).
+
+    Args:
+        values: one per run, shape (runs,).
+        rng: source of randomness.
+        statistic: function of (values, axis).
+        level: confidence, in (0, 1).
+        draws: number of resamples.
+
+    Returns:
+        (low, high). For values that are all equal, that value twice; for fewer than two values, (nan, nan): one run
+        says nothing about the spread between runs.
+
+    Raises:
+        ValueError: values are not finite, or `level` is outside (0, 1).
+
+    Examples:
+        >>> low, high = bootstrap_interval([1.0, 2.0, 3.0, 4.0], np.random.default_rng(0))
+        >>> 1 <= low < 2.5 < high <= 4
+        True
+
+    References:
+        Efron (1987), doi:10.1080/01621459.1987.10478410; computed by SciPy.
+    """
+    array = as_numpy(values).astype(float)
+    if array.ndim != 1 or not np.isfinite(array).all():
+        raise ValueError(f"values must be finite numbers in a row, received shape {array.shape}")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, received {level!r}")
+    if len(array) < 2:
+        return float("nan"), float("nan")
+    if np.ptp(array) == 0:
+        return float(array[0]), float(array[0])
+    found = stats.bootstrap((array,), statistic, confidence_level=level, n_resamples=draws, rng=rng)
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def holm(p_values: Sequence[float]) -> np.ndarray:
+    """Holm's adjustment: p values that stay valid when several tests are made together.
+
+    Args:
+        p_values: shape (tests,), in [0, 1]; NaN marks a test that could not be made: it stays NaN but counts in the
+            number of tests.
+
+    Returns:
+        Adjusted p values, shape (tests,), in [0, 1].
+
+    Raises:
+        ValueError: a p value lies outside [0, 1].
+
+    Examples:
+        >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
+        [0.03, 0.06, 0.06]
+
+    References:
+        Holm (1979), "A simple sequentially rejective multiple test procedure".
+    """
+    p = np.asarray(p_values, dtype=float)
+    known = p[~np.isnan(p)]
+    if ((known < 0) | (known > 1)).any():
+        raise ValueError(f"p_values must lie in [0, 1], received {p_values!r}")
+    order = np.argsort(p)  # NaN sorts last, so untested hypotheses keep the multipliers of the others large
+    adjusted = np.full(len(p), np.nan)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p)))), 1)
+    return adjusted
+
+
+def permuted_orders(count: int, most: int, rng: np.random.Generator) -> np.ndarray:
+    """All orders of `count` items if there are at most `most`, else the identity and `most` random ones."""
+    if factorial(count) <= most:
+        return np.array(list(permutations(range(count))))
+    return np.vstack([np.arange(count), rng.permuted(np.tile(np.arange(count), (most, 1)), axis=1)])
+
+
+def permutation_result(statistic: float, null: np.ndarray, alternative: str) -> Permutation:
+    if alternative not in ALTERNATIVES:
+        raise ValueError(f"alternative must be one of {ALTERNATIVES}, received {alternative!r}")
+    centre = null.mean() if alternative == "two-sided" else 0.0
+    sign = -1.0 if alternative == "less" else 1.0
+    score = sign * (null - centre)
+    observed = sign * (statistic - centre)
+    if alternative == "two-sided":
+        score, observed = np.abs(score), abs(observed)
+    # Equal values may differ in the last digits after summing in another order: they count as ties.
+    return Permutation(float(statistic), float((score >= observed - 1e-12).mean()), null)

@@ -1,0 +1,118 @@
+"""Training one network, epoch by epoch, the same way every time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from nbutils.datasets import Dataset
+
+__all__ = ["DivergedError", "Epoch", "TrainingSettings", "one_thread", "train"]
+
+
+class DivergedError(RuntimeError):
+    """Training met a loss that is not a finite number."""
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """Adam with a fixed learning rate; the paper uses batches of 32 and Keras' default rate of 0.001."""
+
+    epochs: int = 10
+    batch_size: int = 32
+    learning_rate: float = 0.001
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The network's state after an epoch; epoch 0 is the untrained network. All values in evaluation mode.
+
+    Attributes:
+        epoch: number of passes over the training set so far.
+        train_loss: cross-entropy in nats over the training set with the given labels.
+        train_accuracy: share of the training set predicted as given.
+        true_accuracy: share of the training set whose *true* label is predicted; differs under label noise.
+        test_loss: cross-entropy over the test set.
+        test_accuracy: share of the test set predicted right.
+        parameter_norm: Euclidean norm of all parameters.
+        distance: Euclidean distance of all parameters from their initial values.
+    """
+
+    epoch: int
+    train_loss: float
+    train_accuracy: float
+    true_accuracy: float
+    test_loss: float
+    test_accuracy: float
+    parameter_norm: float
+    distance: float
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One compute thread inside: the order of a float sum, and so the result, must not depend on the machine's load."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def train(model: nn.Module, data: Dataset, settings: TrainingSettings, seed: int) -> Iterator[Epoch]:
+    """Train in place; yields before training and after every epoch, so that the caller can look inside.
+
+    Args:
+        model: maps (examples, pixels) to (examples, classes).
+        data: training uses `train_labels`, the labels as given.
+        settings: optimiser and length.
+        seed: seed of the order of the examples and of dropout.
+
+    Yields:
+        An :class:`Epoch` for 0, 1, ..., `settings.epochs`.
+
+    Raises:
+        DivergedError: the loss is NaN or infinite after some epoch.
+    """
+    inputs, labels = torch.from_numpy(data.train_inputs), torch.from_numpy(data.train_labels)
+    order = torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate, fused=True)
+    start = nn.utils.parameters_to_vector(model.parameters()).detach().clone()
+    yield _evaluate(model, data, 0, start)
+    for epoch in range(1, settings.epochs + 1):
+        model.train()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(hash((seed, epoch)) & 0x7FFFFFFF)  # dropout has no generator argument of its own
+            for batch in torch.randperm(len(inputs), generator=order).split(settings.batch_size):
+                loss = cross_entropy(model(inputs[batch]), labels[batch])
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+                optimizer.step()
+        yield _evaluate(model, data, epoch, start)
+
+
+@torch.no_grad()
+def _evaluate(model: nn.Module, data: Dataset, epoch: int, start: torch.Tensor) -> Epoch:
+    model.eval()
+    train_out, test_out = (model(torch.from_numpy(x)) for x in (data.train_inputs, data.test_inputs))
+    train_loss = cross_entropy(train_out, torch.from_numpy(data.train_labels)).item()
+    if not math.isfinite(train_loss):
+        raise DivergedError(f"training diverged: the loss is {train_loss} after epoch {epoch}")
+    predicted = train_out.argmax(1).numpy()
+    weights = nn.utils.parameters_to_vector(model.parameters())
+    return Epoch(
+        epoch=epoch,
+        train_loss=train_loss,
+        train_accuracy=float((predicted == data.train_labels).mean()),
+        true_accuracy=float((predicted == data.train_true).mean()),
+        test_loss=cross_entropy(test_out, torch.from_numpy(data.test_labels)).item(),
+        test_accuracy=float((test_out.argmax(1).numpy() == data.test_labels).mean()),
+        parameter_norm=weights.norm().item(),
+        distance=(weights - start).norm().item(),
+    )
