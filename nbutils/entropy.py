@@ -16,11 +16,10 @@ from nbutils.arrays import as_fired, as_labels, as_numpy
 __all__ = [
     "binned_entropy",
     "class_conditional_entropy",
+    "entropy_bits",
     "firing_entropy",
     "histogram_entropy",
-    "mutual_information",
     "pattern_entropy",
-    "total_correlation",
     "unique_share",
 ]
 
@@ -51,7 +50,7 @@ def firing_entropy(fired: Any, correction: str | None = None) -> np.ndarray:
     """
     matrix = as_fired(fired)
     on = matrix.sum(axis=0)
-    return _entropy(np.stack([on, matrix.shape[0] - on]), correction)
+    return entropy_bits(np.stack([on, matrix.shape[0] - on]), correction)
 
 
 def pattern_entropy(fired: Any, correction: str | None = "miller-madow") -> float:
@@ -79,7 +78,7 @@ def pattern_entropy(fired: Any, correction: str | None = "miller-madow") -> floa
         Miller (1955); whole patterns of a network: Hartmann et al. (2021), "Studying the evolution of neural
         activation patterns during training of feed-forward ReLU networks".
     """
-    return float(_entropy(_row_counts(as_fired(fired)), correction))
+    return float(entropy_bits(_row_counts(as_fired(fired)), correction))
 
 
 def unique_share(fired: Any) -> float:
@@ -122,7 +121,7 @@ def class_conditional_entropy(fired: Any, labels: Any, correction: str | None = 
     matrix = as_fired(fired)
     classes = as_labels(labels, matrix.shape[0])
     names, sizes = np.unique(classes, return_counts=True)
-    inside = [_entropy(_row_counts(matrix[classes == name]), correction) for name in names]
+    inside = [entropy_bits(_row_counts(matrix[classes == name]), correction) for name in names]
     return float(np.dot(sizes / sizes.sum(), inside))
 
 
@@ -153,93 +152,6 @@ def binned_entropy(activations: Any, bins: int = 10) -> np.ndarray:
     return histogram_entropy(activation_histogram(activations, bins))
 
 
-def mutual_information(fired: Any, labels: Any, correction: str | None = "miller-madow") -> np.ndarray:
-    """Information that each neuron's firing carries about the class.
-
-    I(F_i; Y) = H(F_i) + H(Y) - H(F_i, Y). The plug-in value is biased up by about (classes - 1) / (2 examples ln 2);
-    the correction takes that away, so a neuron without information scatters around 0.
-
-    Args:
-        fired: activation pattern matrix, shape (examples, neurons), boolean.
-        labels: class per example, shape (examples,), integers.
-        correction: "miller-madow" on each of the three entropies, or None.
-
-    Returns:
-        Bits per neuron, shape (neurons,), at most min(1, log2 classes) plug-in; slightly below 0 is possible with the
-        correction; exactly 0 for a neuron that never or always fires, and for one class.
-
-    Raises:
-        ValueError: shapes disagree, `fired` is not boolean, or the correction is unknown.
-
-    Examples:
-        >>> mutual_information([[1, 0], [1, 1], [0, 0], [0, 1]], [0, 0, 1, 1], correction=None).tolist()
-        [1.0, 0.0]
-
-    References:
-        Panzeri et al. (2007), doi:10.1152/jn.00559.2007.
-    """
-    matrix = as_fired(fired)
-    classes = as_labels(labels, matrix.shape[0])
-    _, index = np.unique(classes, return_inverse=True)
-    one_hot = index[:, None] == np.arange(index.max() + 1)
-    on = one_hot.T.astype(np.float64) @ matrix
-    size = one_hot.sum(axis=0)
-    joint = np.concatenate([on, size[:, None] - on])
-    return firing_entropy(matrix, correction) + _entropy(size, correction) - _entropy(joint, correction)
-
-
-def total_correlation(
-    fired: Any, block: int = 6, *, seed: int = 0, blocks: int = 100, correction: str | None = "miller-madow"
-) -> float:
-    """How far small groups of neurons are from firing independently of each other.
-
-    TC = sum_i H(F_i) - H(F_1, ..., F_block), averaged over random blocks. Small blocks keep the joint entropy
-    measurable (2^6 = 64 states), where whole layers saturate. Neurons that never or always fire
-    carry none and are left out.
-
-    Args:
-        fired: activation pattern matrix, shape (examples, neurons), boolean.
-        block: neurons in a block, 2 to 16.
-        seed: seed of the random blocks.
-        blocks: number of random blocks to average over.
-        correction: "miller-madow" on every entropy, or None.
-
-    Returns:
-        Bits per block, >= 0 plug-in; with fewer varying neurons than `block` one block of all of them; 0.0 when fewer
-        than two neurons vary.
-
-    Raises:
-        ValueError: `fired` is not boolean, or `block` or `blocks` is out of range.
-
-    Examples:
-        >>> total_correlation([[1, 1], [0, 0]], block=2, correction=None)
-        1.0
-
-    References:
-        Watanabe (1960), doi:10.1147/rd.41.0066.
-    """
-    if not isinstance(block, int | np.integer) or not 2 <= block <= 16:
-        raise ValueError(f"block must be a whole number from 2 to 16, received {block!r}")
-    if not isinstance(blocks, int | np.integer) or blocks < 1:
-        raise ValueError(f"blocks must be a whole number of at least 1, received {blocks!r}")
-    matrix = as_fired(fired)
-    varying = matrix[:, matrix.any(axis=0) & ~matrix.all(axis=0)]
-    neurons = varying.shape[1]
-    if neurons < 2:
-        return 0.0
-    size = min(block, neurons)
-    single = firing_entropy(varying, correction)
-    rng = np.random.default_rng(seed)
-    chosen = (
-        [np.arange(neurons)] if size == neurons else [rng.choice(neurons, size, replace=False) for _ in range(blocks)]
-    )
-    powers = 1 << np.arange(size)
-    codes = np.stack([varying[:, members] @ powers for members in chosen])
-    counts = np.stack([np.bincount(code, minlength=1 << size) for code in codes], axis=1)
-    joint = _entropy(counts, correction)
-    return float(np.mean([single[members].sum() for members in chosen] - joint))
-
-
 def histogram_entropy(counts: Any) -> np.ndarray:
     """Entropy of each neuron's histogram: `histogram_entropy(activation_histogram(a)) == binned_entropy(a)`.
 
@@ -253,7 +165,7 @@ def histogram_entropy(counts: Any) -> np.ndarray:
         >>> histogram_entropy([[1, 0], [1, 3]]).tolist()
         [1.0, 0.0]
     """
-    return _entropy(as_numpy(counts), None)
+    return entropy_bits(as_numpy(counts), None)
 
 
 def _row_counts(matrix: np.ndarray) -> np.ndarray:
@@ -264,8 +176,23 @@ def _row_counts(matrix: np.ndarray) -> np.ndarray:
     return np.unique(packed.view(f"V{packed.shape[1]}").ravel(), return_counts=True)[1]
 
 
-def _entropy(counts: np.ndarray, correction: str | None) -> np.ndarray:
-    """Entropy in bits of the counts along the first axis; 0 where all counts are 0."""
+def entropy_bits(counts: Any, correction: str | None = None) -> np.ndarray:
+    """Entropy of counts along the first axis.
+
+    Args:
+        counts: how often each state was seen, shape (states, ...), non-negative.
+        correction: None, or "miller-madow" to add (states seen - 1) / (2 total ln 2).
+
+    Returns:
+        Bits, shape (...); 0 where all counts are 0.
+
+    Raises:
+        ValueError: the correction is unknown.
+
+    Examples:
+        >>> float(entropy_bits([1, 1, 1, 1]))
+        2.0
+    """
     if correction not in CORRECTIONS:
         raise ValueError(f"correction must be None or 'miller-madow', received {correction!r}")
     counts = np.asarray(counts, dtype=np.float64)

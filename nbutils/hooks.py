@@ -11,7 +11,11 @@ import numpy as np
 import torch
 from torch import nn
 
-__all__ = ["capture", "capture_activations", "matching_layers"]
+__all__ = ["NonFiniteError", "capture", "capture_activations", "matching_layers"]
+
+
+class NonFiniteError(ValueError):
+    """A layer's activations hold NaN or infinite values."""
 
 
 def matching_layers(model: nn.Module, layers: str = "*") -> list[str]:
@@ -110,8 +114,8 @@ def capture_activations(
         {layer name: float array of shape (examples, neurons)}, in the model's order.
 
     Raises:
-        ValueError: no layer matches, there are no examples, an argument is out of range, or an activation is NaN or
-            infinite; the message names the layer.
+        ValueError: no layer matches, there are no examples, or an argument is out of range.
+        NonFiniteError: (a ValueError) an activation is NaN or infinite; the message names the layer.
 
     Examples:
         >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
@@ -149,5 +153,5 @@ def _per_neuron(output: torch.Tensor, name: str, reduce: str) -> np.ndarray:
     values = flat.mean(dim=2) if reduce == "mean" else flat.amax(dim=2)
     if not torch.isfinite(values).all():
         bad = int((~torch.isfinite(values)).sum())
-        raise ValueError(f"layer {name!r} holds {bad} NaN or infinite activations")
+        raise NonFiniteError(f"layer {name!r} holds {bad} NaN or infinite activations")
     return values.cpu().numpy()

@@ -16,20 +16,20 @@ from nbutils.entropy import (
     class_conditional_entropy,
     firing_entropy,
     histogram_entropy,
-    mutual_information,
     pattern_entropy,
-    total_correlation,
     unique_share,
 )
 from nbutils.graphs import activation_pattern_graph
+from nbutils.information import mutual_information, total_correlation
 from nbutils.nulls import circular_shift_null, within_class_null
 from nbutils.provenance import code_digest, provenance
-from nbutils.runs import Run
+from nbutils.runs import Run, run_address
+from nbutils.specs import RunSpec
 from nbutils.store import Store
 
-__all__ = ["MeasureSpec", "measure_communities", "measure_entropies", "measure_nulls", "measure_run"]
+__all__ = ["MeasureSpec", "is_measured", "measure_communities", "measure_entropies", "measure_nulls", "measure_run"]
 
-MAKERS = ("arrays", "graphs", "communities", "nulls", "entropy", "baselines", "measures")
+MAKERS = ("arrays", "graphs", "communities", "nulls", "entropy", "information", "baselines", "measures")
 
 
 class MeasureSpec(BaseModel):
@@ -40,6 +40,7 @@ class MeasureSpec(BaseModel):
         resolution: of modularity.
         seeds: searches for communities per graph.
         null_draws: draws of each null model, at the first and the last epoch; 0 leaves the nulls out.
+        every_epoch: measure all snapshots; False measures the first and the last only.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -47,10 +48,11 @@ class MeasureSpec(BaseModel):
     density: Annotated[float, Field(gt=0, le=1)] = 0.05
     resolution: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     seeds: Annotated[int, Field(ge=1)] = 5
-    null_draws: Annotated[int, Field(ge=0)] = 10
+    null_draws: Annotated[int, Field(ge=0)] = 5
+    every_epoch: bool = True
 
 
-def measure_communities(fired: Any, spec: MeasureSpec = MeasureSpec()) -> dict[str, float]:
+def measure_communities(fired: Any, spec: MeasureSpec | None = None) -> dict[str, float]:
     """Communities of one snapshot.
 
     Args:
@@ -66,6 +68,7 @@ def measure_communities(fired: Any, spec: MeasureSpec = MeasureSpec()) -> dict[s
         >>> measure_communities(fired, MeasureSpec(density=0.4))["modularity"]
         0.5
     """
+    spec = spec or MeasureSpec()
     graph = activation_pattern_graph(fired, spec.density)
     found = detect_communities(graph, spec.resolution, spec.seeds)
     return {
@@ -138,8 +141,8 @@ def measure_entropies(fired: Any, labels: Any, last_layer: Any) -> dict[str, flo
     }
 
 
-def measure_run(run: Run, spec: MeasureSpec = MeasureSpec(), store: Store | None = None) -> pd.DataFrame:
-    """All measures of a run, one row per epoch beside its training history; computed once and kept.
+def measure_run(run: Run, spec: MeasureSpec | None = None, store: Store | None = None) -> pd.DataFrame:
+    """All measures of a run, one row per measured epoch beside its training history; computed once and kept.
 
     Args:
         run: a finished run.
@@ -147,29 +150,44 @@ def measure_run(run: Run, spec: MeasureSpec = MeasureSpec(), store: Store | None
         store: where measures are kept; None means beside the runs.
 
     Returns:
-        One row per epoch with the history's columns, the measures of the functions above, and the sums and means
-        `binned_entropy` (bits, sum over neurons), `class_selectivity`, `dead_share`. Nulls are NaN except at the first
-        and the last epoch. Empty for a failed run.
+        One row per measured epoch with the history's columns, the measures of the functions above, and
+        `binned_entropy` (bits, sum over neurons), `class_selectivity` (mean), `dead_share`. Nulls are NaN except at
+        the first and the last epoch. Empty for a failed run.
 
     Raises:
         OSError: the stored run is damaged; it has been set aside, so run it again.
     """
     if run.failed:
         return pd.DataFrame()
+    spec = spec or MeasureSpec()
     store = store or Store("measures", run.store.folder.parent)
-    determinants = {"run": run.address, "measure": spec.model_dump(), "code": _digest()}
-    where = hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()[:16]
+    determinants = _determinants(run.address, spec)
+    where = _address(determinants)
     if (record := store.read(where)) is None:
         with store.lock(where):
             if (record := store.read(where)) is None:
-                rows = [_measure_epoch(run, epoch, spec) for epoch in run.history["epoch"]]
+                epochs = run.history["epoch"] if spec.every_epoch else (0, run.spec.epochs)
+                rows = [_measure_epoch(run, int(epoch), spec) for epoch in epochs]
                 record = {**determinants, "rows": rows, "provenance": provenance()}
                 store.write(where, record)
     return run.history.merge(pd.DataFrame(record["rows"]), on="epoch", validate="one_to_one")
 
 
-def _digest() -> str:
-    return code_digest(*(f"nbutils.{name}" for name in MAKERS))
+def is_measured(spec: RunSpec, measure: MeasureSpec) -> bool:
+    """Whether the user's store holds a run (failed ones count) and its measures."""
+    where = run_address(spec)
+    record = Store("runs").read(where)
+    if record is None:
+        return False
+    return bool(record["reason"]) or Store("measures").read(_address(_determinants(where, measure))) is not None
+
+
+def _determinants(run: str, spec: MeasureSpec) -> dict[str, Any]:
+    return {"run": run, "measure": spec.model_dump(), "code": code_digest(*(f"nbutils.{name}" for name in MAKERS))}
+
+
+def _address(determinants: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _measure_epoch(run: Run, epoch: int, spec: MeasureSpec) -> dict[str, float]:
@@ -178,7 +196,7 @@ def _measure_epoch(run: Run, epoch: int, spec: MeasureSpec) -> dict[str, float]:
     draws = spec.null_draws if ends else 0
     rng = np.random.default_rng([run.spec.seed, epoch])
     return {
-        "epoch": int(epoch),
+        "epoch": epoch,
         **measure_communities(fired, spec),
         **measure_nulls(fired, labels, spec.model_copy(update={"null_draws": draws}), rng),
         **measure_entropies(fired, labels, run.layers == run.layers.max()),

@@ -39,8 +39,8 @@ def circular_shift_null(fired: Any, rng: np.random.Generator) -> np.ndarray:
     matrix = as_fired(fired)
     examples, neurons = matrix.shape
     shift = rng.integers(examples, size=neurons)
-    rows = (np.arange(examples)[:, None] + shift) % examples
-    return np.take_along_axis(matrix, rows, axis=0)
+    by_neuron = np.ascontiguousarray(matrix.T)
+    return np.stack([np.roll(row, -by) for row, by in zip(by_neuron, shift, strict=True)]).T if neurons else matrix
 
 
 def within_class_null(fired: Any, labels: Any, rng: np.random.Generator) -> np.ndarray:
@@ -71,5 +71,5 @@ def within_class_null(fired: Any, labels: Any, rng: np.random.Generator) -> np.n
     shuffled = np.empty_like(matrix)
     for label in np.unique(classes):
         members = np.flatnonzero(classes == label)
-        shuffled[members] = rng.permuted(matrix[members], axis=0)
+        shuffled[members] = rng.permuted(np.ascontiguousarray(matrix[members].T), axis=1).T
     return shuffled

@@ -10,10 +10,10 @@ import torch
 
 from nbutils.activations import activation_histogram, class_means, firing
 from nbutils.datasets import Dataset, probe_indices
-from nbutils.hooks import capture_activations
+from nbutils.hooks import NonFiniteError, capture_activations
 from nbutils.models import HIDDEN_LAYERS, build_model
 from nbutils.specs import RunSpec
-from nbutils.training import DivergedError, TrainingSettings, one_thread, train
+from nbutils.training import Epoch, TrainingSettings, one_thread, score, train
 
 __all__ = ["record_run"]
 
@@ -45,15 +45,18 @@ def record_run(spec: RunSpec) -> tuple[dict[str, Any], Arrays]:
         torch.manual_seed(spec.seed)
         model = build_model(spec.model, data.train_inputs.shape[1], len(data.classes), spec.dropout)
         first = _weights(model)
-        try:
-            for epoch in train(
-                model, data, TrainingSettings(spec.epochs, spec.batch_size, spec.learning_rate), spec.seed
-            ):
-                for name, values in _snapshot(model, data, probe, labels, spec.firing).items():
-                    snapshots.setdefault(name, []).append(values)
-                history.append(asdict(epoch))
-        except DivergedError as error:
-            reason = f"{error} (dataset={spec.dataset}, labels={spec.labels}, learning_rate={spec.learning_rate:g})"
+        settings = TrainingSettings(spec.epochs, spec.batch_size, spec.learning_rate)
+        for epoch in train(model, data, settings, spec.seed):
+            try:
+                captured = capture_activations(model, data.train_inputs, f"{HIDDEN_LAYERS} output")
+                state = _state(epoch, model, data, captured.pop("output"), first)
+            except NonFiniteError as error:
+                settings_text = f"dataset={spec.dataset}, labels={spec.labels}, learning_rate={spec.learning_rate:g}"
+                reason = f"training diverged: after epoch {epoch} {error} ({settings_text})"
+                break
+            history.append(asdict(state))
+            for name, values in _snapshot(np.hstack(list(captured.values())), probe, labels, spec.firing).items():
+                snapshots.setdefault(name, []).append(values)
     stacked = {name: np.stack(values) for name, values in snapshots.items()}
     arrays = {
         "snapshots": {**stacked, "probe_labels": labels},
@@ -67,10 +70,27 @@ def _weights(model: torch.nn.Module) -> dict[str, np.ndarray]:
     return {name: values.detach().numpy().copy() for name, values in model.state_dict().items()}
 
 
-def _snapshot(
-    model: torch.nn.Module, data: Dataset, probe: np.ndarray, labels: np.ndarray, rule: str
-) -> dict[str, np.ndarray]:
-    activations = np.hstack(list(capture_activations(model, data.train_inputs, HIDDEN_LAYERS).values()))
+def _state(
+    epoch: int, model: torch.nn.Module, data: Dataset, train_logits: np.ndarray, first: dict[str, np.ndarray]
+) -> Epoch:
+    test_logits = capture_activations(model, data.test_inputs, "output")["output"]
+    train_loss, train_accuracy = score(train_logits, data.train_labels)
+    test_loss, test_accuracy = score(test_logits, data.test_labels)
+    now = np.concatenate([values.ravel() for values in _weights(model).values()]).astype(np.float64)
+    start = np.concatenate([values.ravel() for values in first.values()])
+    return Epoch(
+        epoch=epoch,
+        train_loss=train_loss,
+        train_accuracy=train_accuracy,
+        true_accuracy=score(train_logits, data.train_true)[1],
+        test_loss=test_loss,
+        test_accuracy=test_accuracy,
+        parameter_norm=float(np.linalg.norm(now)),
+        distance=float(np.linalg.norm(now - start)),
+    )
+
+
+def _snapshot(activations: np.ndarray, probe: np.ndarray, labels: np.ndarray, rule: str) -> dict[str, np.ndarray]:
     watched = activations[probe]
     return {
         "fired": np.packbits(firing(watched, rule), axis=1),

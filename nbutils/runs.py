@@ -24,17 +24,17 @@ from nbutils.recording import record_run
 from nbutils.specs import RunSpec
 from nbutils.store import Store
 
-__all__ = ["Run", "address", "run_once"]
+__all__ = ["Run", "run_address", "run_once"]
 
 # The modules that decide what a run contains. A change of what they do retrains; a change anywhere else never does.
 MAKERS = ("datasets", "models", "training", "hooks", "activations", "recording")
 
 
-def address(spec: RunSpec) -> str:
+def run_address(spec: RunSpec) -> str:
     """Where a run is kept: 16 hexadecimal digits that change with any parameter, the data, or the code that makes runs.
 
     Examples:
-        >>> address(RunSpec(seed=1)) == address(RunSpec(seed=1)) != address(RunSpec(seed=2))
+        >>> run_address(RunSpec(seed=1)) == run_address(RunSpec(seed=1)) != run_address(RunSpec(seed=2))
         True
     """
     return hashlib.sha256(json.dumps(_determinants(spec), sort_keys=True).encode()).hexdigest()[:16]
@@ -146,7 +146,7 @@ def run_once(spec: RunSpec, store: Store | None = None) -> Run:
         (1437, 8)
     """
     store = store or Store("runs")
-    where = address(spec)
+    where = run_address(spec)
     if (record := store.read(where)) is None:
         spec.check()
         with store.lock(where):

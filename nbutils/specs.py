@@ -10,7 +10,7 @@ from nbutils.activations import firing_share
 from nbutils.datasets import DATASETS, Dataset, label_noise, load_dataset, probe_indices
 from nbutils.models import hidden_widths
 
-__all__ = ["RunSpec"]
+__all__ = ["RunSpec", "known_dataset"]
 
 
 def _checked(check: Any) -> AfterValidator:
@@ -27,7 +27,8 @@ def _canonical(labels: str) -> str:
     return {0.0: "true", 1.0: "random"}.get(share, f"mixed:{share:g}")
 
 
-def _known(name: str) -> str:
+def known_dataset(name: str) -> str:
+    """The name itself, if there is such a data set."""
     if name not in DATASETS:
         raise ValueError(f"dataset must be one of {', '.join(DATASETS)}, received {name!r}")
     return name
@@ -51,7 +52,7 @@ class RunSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    dataset: Annotated[str, AfterValidator(_known)] = "digits"
+    dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
     labels: Annotated[str, AfterValidator(_canonical)] = "true"
     model: Annotated[str, _checked(hidden_widths)] = "mlp:256-128-64"
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0

@@ -1,0 +1,114 @@
+"""What stands beside every claim: the naive correlations of the paper, trivial predictors, and simple baselines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from nbutils.correlations import between_conditions, correlation
+
+__all__ = ["BASELINES", "between_run_table", "naive_table", "partial_correlation"]
+
+# Column of the results table -> what it is called on a page.
+BASELINES = {
+    "modularity": "modularity Q (H2)",
+    "pattern_entropy": "pattern entropy, last layer (H3)",
+    "mutual_information": "mutual information with the class",
+    "total_correlation": "total correlation",
+    "class_selectivity": "class selectivity",
+    "firing_entropy": "firing entropy per neuron",
+    "class_conditional_entropy": "class-conditional pattern entropy",
+    "binned_entropy": "binned entropy (the paper's)",
+    "dead_share": "dead neurons",
+    "well_defined": "well-defined communities",
+    "train_loss": "training loss",
+    "train_accuracy": "training accuracy",
+    "parameter_norm": "parameter norm",
+    "distance": "distance from initialisation",
+}
+
+
+def partial_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> float:
+    """Spearman correlation of two series with a third held fixed.
+
+    r_xy.z = (r_xy - r_xz r_yz) / sqrt((1 - r_xz^2) (1 - r_yz^2)).
+
+    Args:
+        x: values, shape (n,).
+        y: values, shape (n,).
+        given: values, shape (n,).
+
+    Returns:
+        In [-1, 1]; NaN when `given` determines the order of x or of y completely: nothing is left to correlate.
+
+    Examples:
+        >>> time = np.arange(6)
+        >>> wiggle = np.array([0, 1, 0, 1, 0, 1])
+        >>> bool(partial_correlation(time + 3 * wiggle, time - 3 * wiggle, time) < 0)
+        True
+    """
+    r_xy, r_xz, r_yz = correlation(x, y), correlation(x, given), correlation(y, given)
+    left = (1 - r_xz**2) * (1 - r_yz**2)
+    return float("nan") if left < 1e-12 else float((r_xy - r_xz * r_yz) / np.sqrt(left))
+
+
+def naive_table(table: pd.DataFrame, measure: str, accuracy: str = "train_accuracy") -> pd.DataFrame:
+    """Within-run correlations with accuracy as the paper takes them, next to predictors that know nothing.
+
+    Args:
+        table: rows of one data set and one condition, all epochs.
+        measure: column that the hypothesis is about.
+        accuracy: column to correlate with.
+
+    Returns:
+        One row per predictor - the measure, "is it trained" 1[epoch > 0], and "time" 1 - exp(-epoch / 4) - with means
+        over runs of Pearson and Spearman with the untrained network included (`all epochs`) and left out (`trained`),
+        and of the partial Spearman given the epoch (`trained, given epoch`; NaN where the epoch decides everything).
+    """
+    predictors = {
+        BASELINES.get(measure, measure): lambda run: run[measure].to_numpy(),
+        "trained or not, 1[epoch > 0]": lambda run: (run["epoch"] > 0).to_numpy(float),
+        "time alone, 1 − exp(−epoch/4)": lambda run: 1 - np.exp(-run["epoch"].to_numpy() / 4),
+    }
+    runs = [run.sort_values("epoch") for _, run in table.groupby("seed")]
+    rows = []
+    for name, predict in predictors.items():
+        found = []
+        for run in runs:
+            x, y, epoch = predict(run), run[accuracy].to_numpy(), run["epoch"].to_numpy()
+            found.append(
+                (
+                    correlation(x, y, "pearson"),
+                    correlation(x, y),
+                    correlation(x[1:], y[1:], "pearson"),
+                    correlation(x[1:], y[1:]),
+                    partial_correlation(x[1:], y[1:], epoch[1:]),
+                )
+            )
+        means = [
+            column[np.isfinite(column)].mean() if np.isfinite(column).any() else np.nan for column in np.array(found).T
+        ]
+        rows.append([name, *means])
+    columns = ["Pearson, all epochs", "Spearman, all epochs", "Pearson, trained", "Spearman, trained"]
+    return pd.DataFrame(rows, columns=["predictor", *columns, "Spearman, trained, given epoch"])
+
+
+def between_run_table(grid: pd.DataFrame, draws: int = 999) -> pd.DataFrame:
+    """How well each measure's final value orders runs by test accuracy, over levels of label noise.
+
+    Args:
+        grid: rows of the noise grid of one data set.
+        draws: resamples for each interval.
+
+    Returns:
+        One row per measure of :data:`BASELINES`: `measure`, `rho` (Spearman over runs), `low`, `high` (95 % interval,
+        resampling noise levels), strongest first.
+    """
+    last = grid[grid["epoch"] == grid["epoch"].max()]
+    rows = []
+    for column, name in BASELINES.items():
+        values = last[column], last["test_accuracy"], last["noise"]
+        _, (low, high) = between_conditions(*values, np.random.default_rng(0), alternative="two-sided", draws=draws)
+        rows.append((name, correlation(*values[:2]), low, high))
+    found = pd.DataFrame(rows, columns=["measure", "rho", "low", "high"])
+    return found.sort_values("rho", key=abs, ascending=False, ignore_index=True)

@@ -1,0 +1,292 @@
+"""H1, H2 and H3 as tests that were fixed before any number was seen. The book's hypothesis pages say the same in prose.
+
+Every test looks at a final or within-run measure, one value per run, and ends in an estimate with a 95 % interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import false_discovery_control
+
+from nbutils.correlations import between_conditions, correlation, session_permutation
+from nbutils.stats import bootstrap_interval, holm, sign_flip
+from nbutils.study import CONDITIONS, Results
+
+__all__ = ["RULES", "Evidence", "collect_evidence", "evidence_table", "h1_evidence", "series_evidence", "verdict"]
+
+WORDS = ("supported", "not supported", "refuted", "inconclusive")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Every number that a verdict depends on.
+
+    Attributes:
+        excess: H1a asks for Q - Q_null above this.
+        alpha: largest adjusted p value that counts.
+        seeds: networks per condition that a verdict needs.
+        noise_levels: label-noise levels that H2b and H3b need.
+        level: confidence of all intervals.
+        seed: of all resampling.
+    """
+
+    excess: float = 0.05
+    alpha: float = 0.05
+    seeds: int = 10
+    noise_levels: int = 8
+    level: float = 0.95
+    seed: int = 0
+
+
+RULES = Rules()
+H2_MEASURE, H3_MEASURE = "modularity", "pattern_entropy"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One test of one hypothesis on one data set.
+
+    Attributes:
+        dataset: name of the data set.
+        condition: label condition, or "all" for a test across conditions.
+        hypothesis: "H1", "H2" or "H3".
+        test: which part of the hypothesis, such as "H1a null".
+        question: what is compared, in words.
+        estimate: effect size.
+        low: lower end of its interval.
+        high: upper end.
+        threshold: the estimate must lie beyond this.
+        direction: +1 if beyond means above, -1 if below.
+        p_value: of a permutation test; NaN for a test by interval alone.
+        enough: whether the planned number of runs was there.
+        adjusted: p value after correction for all tests made together; NaN until it is.
+    """
+
+    dataset: str
+    condition: str
+    hypothesis: str
+    test: str
+    question: str
+    estimate: float
+    low: float
+    high: float
+    threshold: float = 0.0
+    direction: int = 1
+    p_value: float = float("nan")
+    enough: bool = True
+    adjusted: float = float("nan")
+
+    @property
+    def outcome(self) -> str:
+        """ "passes", "opposite" (the interval lies wholly on the wrong side), "fails", or "too few runs"."""
+        if not self.enough:
+            return "too few runs"
+        near, far = sorted(self.direction * (end - self.threshold) for end in (self.low, self.high))
+        by_chance = self.adjusted > RULES.alpha if np.isfinite(self.p_value) else False
+        if near > 0 and not by_chance:
+            return "passes"
+        return "opposite" if far < 0 else "fails"
+
+
+def verdict(evidence: Sequence[Evidence]) -> str:
+    """One word for a hypothesis, from its tests.
+
+    Args:
+        evidence: the tests of one hypothesis on one data set, p values adjusted; at least one.
+
+    Returns:
+        "inconclusive" if a test lacks its planned runs; else "supported" if all tests pass, "refuted" if the interval
+        of any lies wholly on the wrong side of its threshold, "not supported" otherwise.
+
+    Raises:
+        ValueError: no evidence.
+
+    Examples:
+        >>> test = Evidence("digits", "true", "H1", "H1a", "Q above its null", 0.5, 0.4, 0.6, threshold=0.05)
+        >>> verdict([test]), verdict([replace(test, low=-0.2, high=-0.1)])
+        ('supported', 'refuted')
+    """
+    if not evidence:
+        raise ValueError("verdict needs at least one test")
+    outcomes = {item.outcome for item in evidence}
+    if "too few runs" in outcomes:
+        return "inconclusive"
+    if outcomes == {"passes"}:
+        return "supported"
+    return "refuted" if "opposite" in outcomes else "not supported"
+
+
+def h1_evidence(table: pd.DataFrame, condition: str) -> list[Evidence]:
+    """H1 on the runs of one condition: is firing more modular than chance, and more than before training?
+
+    Args:
+        table: rows of one data set (:attr:`nbutils.study.Results.table`).
+        condition: label condition.
+
+    Returns:
+        H1a against the circular-shift null, H1a against the untrained net, H1b on the number of communities.
+    """
+    runs = table[table["labels"] == condition]
+    first, last = _at(runs, 0), _at(runs, runs["epoch"].max())
+    excess = last["modularity"] - last["null_circular"]
+    gain = excess - (first["modularity"] - first["null_circular"])
+    more = (last["well_defined"] - first["well_defined"]).astype(float)
+    p_value = sign_flip(more, _rng()).p_value
+    shared = {"dataset": _name(runs), "condition": condition, "hypothesis": "H1", "enough": len(last) >= RULES.seeds}
+    return [
+        _interval("H1a null", "Q − Q of the circular-shift null, trained", excess, shared, threshold=RULES.excess),
+        _interval("H1a untrained", "the same, trained − untrained", gain, shared),
+        _interval("H1b", "well-defined communities, trained − untrained", more, shared, p_value=p_value),
+    ]
+
+
+def series_evidence(table: pd.DataFrame, condition: str, hypothesis: str) -> list[Evidence]:
+    """H2 or H3 on one condition: does the measure follow its own run's training accuracy more than another run's?
+
+    Args:
+        table: rows of one data set.
+        condition: label condition.
+        hypothesis: "H2" (modularity, sign +) or "H3" (pattern entropy, sign -).
+
+    Returns:
+        One session permutation over the trained epochs (1, 2, ...); empty for fewer than two runs.
+    """
+    measure, direction = _measure_of(hypothesis)
+    runs = table[(table["labels"] == condition) & (table["epoch"] > 0)]
+    series = [runs.pivot(index="seed", columns="epoch", values=v).to_numpy() for v in (measure, "train_accuracy")]
+    if len(series[0]) < 2:
+        return []
+    tested = session_permutation(*series, _rng(), alternative="greater" if direction > 0 else "less")
+    pairs = np.array([[correlation(m, a) for a in series[1]] for m in series[0]])
+    own = pairs.diagonal()
+    others = (pairs.sum(axis=1) - own) / (len(pairs) - 1)
+    shared = {
+        "dataset": _name(runs),
+        "condition": condition,
+        "hypothesis": hypothesis,
+        "enough": len(pairs) >= RULES.seeds,
+    }
+    question = "within-run ρ with own − with other runs' accuracy"
+    extra = {"direction": direction, "p_value": tested.p_value}
+    return [_interval(f"{hypothesis}a", question, own - others, shared, **extra)]
+
+
+def between_evidence(grid: pd.DataFrame, hypothesis: str) -> list[Evidence]:
+    """H2 or H3 between runs: Spearman's rho of the final measure with test accuracy over levels of label noise.
+
+    Args:
+        grid: rows of the noise grid (:meth:`nbutils.study.Results.noise_grid`).
+        hypothesis: "H2" or "H3".
+
+    Returns:
+        One test; empty for fewer than three noise levels.
+    """
+    measure, direction = _measure_of(hypothesis)
+    last = grid[grid["epoch"] == grid["epoch"].max()]
+    levels = last["noise"].nunique()
+    if levels < 3:
+        return []
+    values = last[measure], last["test_accuracy"], last["noise"]
+    tested, (low, high) = between_conditions(*values, _rng(), alternative="greater" if direction > 0 else "less")
+    return [
+        Evidence(
+            dataset=_name(last),
+            condition="all",
+            hypothesis=hypothesis,
+            test=f"{hypothesis}b",
+            question="ρ across runs with test accuracy, label noise varied",
+            estimate=correlation(*values[:2]),
+            low=low,
+            high=high,
+            direction=direction,
+            p_value=tested.p_value,
+            enough=levels >= RULES.noise_levels and last["seed"].nunique() >= RULES.seeds // 2,
+        )
+    ]
+
+
+def collect_evidence(results: Sequence[Results]) -> list[Evidence]:
+    """All tests of a study, with p values adjusted: Holm over the registered ones, Benjamini-Hochberg over the others.
+
+    Registered are the tests on true labels and those across noise levels, for all data sets of the study together.
+    Tests on mixed and random labels are exploratory.
+
+    Args:
+        results: results of each data set.
+
+    Returns:
+        The tests, data set by data set.
+    """
+    found: list[Evidence] = []
+    for result in results:
+        if result.table.empty:
+            continue
+        table, present = result.conditions(), set(result.table["labels"])
+        for condition in (c for c in CONDITIONS if c in present):
+            found += h1_evidence(table, condition)
+            found += series_evidence(table, condition, "H2") + series_evidence(table, condition, "H3")
+        found += between_evidence(result.noise_grid(), "H2") + between_evidence(result.noise_grid(), "H3")
+    registered = [i for i, e in enumerate(found) if is_registered(e) and np.isfinite(e.p_value)]
+    others = [i for i, e in enumerate(found) if not is_registered(e) and np.isfinite(e.p_value)]
+    adjusted = dict(zip(registered, holm([found[i].p_value for i in registered]), strict=True))
+    if others:
+        adjusted |= zip(others, false_discovery_control([found[i].p_value for i in others]), strict=True)
+    return [replace(e, adjusted=float(adjusted.get(i, np.nan))) for i, e in enumerate(found)]
+
+
+def is_registered(evidence: Evidence) -> bool:
+    """Whether a test belongs to those fixed in advance that decide a verdict."""
+    return evidence.condition in ("true", "all")
+
+
+def evidence_table(evidence: Sequence[Evidence]) -> pd.DataFrame:
+    """The tests as a table, one row each, with their outcome."""
+    rows = [
+        {
+            "dataset": e.dataset,
+            "labels": e.condition,
+            "hypothesis": e.hypothesis,
+            "test": e.test,
+            "question": e.question,
+            "estimate": e.estimate,
+            "low": e.low,
+            "high": e.high,
+            "threshold": e.threshold,
+            "p": e.p_value,
+            "p adjusted": e.adjusted,
+            "outcome": e.outcome,
+        }
+        for e in evidence
+    ]
+    return pd.DataFrame(rows)
+
+
+def _measure_of(hypothesis: str) -> tuple[str, int]:
+    found = {"H2": (H2_MEASURE, 1), "H3": (H3_MEASURE, -1)}
+    if hypothesis not in found:
+        raise ValueError(f"hypothesis must be 'H2' or 'H3', received {hypothesis!r}")
+    return found[hypothesis]
+
+
+def _at(runs: pd.DataFrame, epoch: int) -> pd.DataFrame:
+    return runs[runs["epoch"] == epoch].set_index("seed").sort_index()
+
+
+def _interval(test: str, question: str, values: Any, shared: dict[str, Any], **more: Any) -> Evidence:
+    values = np.asarray(values, dtype=float)
+    low, high = bootstrap_interval(values, _rng(), level=RULES.level)
+    estimate = float(values.mean())
+    return Evidence(**shared, test=test, question=question, estimate=estimate, low=low, high=high, **more)
+
+
+def _name(runs: pd.DataFrame) -> str:
+    return str(runs["dataset"].iloc[0])
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(RULES.seed)

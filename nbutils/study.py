@@ -1,0 +1,162 @@
+"""A study: which runs answer H1, H2 and H3 on a data set, and their results as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import pandas as pd
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from nbutils.datasets import label_noise
+from nbutils.measures import MeasureSpec, is_measured, measure_run
+from nbutils.models import hidden_widths
+from nbutils.runs import Run, run_once
+from nbutils.specs import RunSpec, known_dataset
+from nbutils.workers import default_jobs, run_tasks
+
+__all__ = ["CONDITIONS", "NOISE_LEVELS", "Results", "Study", "Task"]
+
+CONDITIONS = ("true", "mixed:0.5", "random")
+NOISE_LEVELS = ("true", "mixed:0.1", "mixed:0.25", "mixed:0.4", "mixed:0.5", "mixed:0.6", "mixed:0.75", "random")
+NOISE_SEEDS = 5
+
+
+def _valid_model(model: str) -> str:
+    hidden_widths(model)
+    return model
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run and how it is measured."""
+
+    run: RunSpec
+    measure: MeasureSpec
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a study found.
+
+    Attributes:
+        table: one row per run and epoch: `dataset`, `labels`, `noise`, `seed`, `run` (address), the training history
+            and the measures (see :func:`nbutils.measures.measure_run`).
+        runs: every run, failed ones too.
+        computed: how many of them had to be computed now.
+    """
+
+    table: pd.DataFrame
+    runs: tuple[Run, ...]
+    computed: int
+
+    @property
+    def failed(self) -> pd.DataFrame:
+        """Runs that failed, with their reason."""
+        rows = [(r.spec.dataset, r.spec.labels, r.spec.seed, r.failed) for r in self.runs if r.failed]
+        return pd.DataFrame(rows, columns=["dataset", "labels", "seed", "reason"])
+
+    def conditions(self) -> pd.DataFrame:
+        """Rows of the three label conditions, all seeds."""
+        return self.table[self.table["labels"].isin(CONDITIONS)]
+
+    def noise_grid(self) -> pd.DataFrame:
+        """Rows of the eight label-noise levels, the same few seeds at every level; first and last epoch."""
+        return self.table[self.table["labels"].isin(NOISE_LEVELS) & (self.table["seed"] < NOISE_SEEDS)]
+
+    def run(self, labels: str = "true", seed: int = 0) -> Run:
+        """One run of the study."""
+        for run in self.runs:
+            if (run.spec.labels, run.spec.seed) == (labels, seed):
+                return run
+        raise ValueError(f"the study has no run with labels={labels!r} and seed={seed!r}")
+
+
+class Study(BaseModel):
+    """The runs of one data set: three label conditions with all seeds, and a grid of label noise with five.
+
+    Attributes:
+        dataset: name of the data set.
+        seeds: networks per label condition.
+        epochs: passes over the training set.
+        model: "mlp:<width>-<width>-...".
+        density: share of neuron pairs kept as edges of the activation pattern graph.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
+    seeds: Annotated[int, Field(ge=1, le=1000)] = 10
+    epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
+    model: Annotated[str, AfterValidator(_valid_model)] = "mlp:256-128-64"
+    density: Annotated[float, Field(gt=0, le=1)] = 0.05
+
+    def tasks(self) -> list[Task]:
+        """All runs: conditions first. Runs that only the noise grid needs are measured at both ends, without nulls."""
+        full = MeasureSpec(density=self.density)
+        found = [Task(self._run(labels, seed), full) for labels in CONDITIONS for seed in range(self.seeds)]
+        light = MeasureSpec(density=self.density, null_draws=0, every_epoch=False)
+        grid = [labels for labels in NOISE_LEVELS if labels not in CONDITIONS]
+        found += [Task(self._run(labels, s), light) for labels in grid for s in range(min(self.seeds, NOISE_SEEDS))]
+        return found
+
+    def _run(self, labels: str, seed: int) -> RunSpec:
+        return RunSpec(dataset=self.dataset, labels=labels, seed=seed, epochs=self.epochs, model=self.model)
+
+    def compute(self, jobs: int | None = None, progress: Callable[[int, int], None] | None = None) -> Results:
+        """Results of all runs; trains and measures what the store lacks, reads the rest.
+
+        Args:
+            jobs: processes for missing runs; None means one per core.
+            progress: called with (finished, missing) as missing runs finish.
+
+        Returns:
+            The :class:`Results`.
+        """
+        tasks = self.tasks()
+        computed = compute_missing(tasks, jobs, progress)
+        runs = [run_once(task.run) for task in tasks]
+        frames = [_labelled(measure_run(run, task.measure), run) for run, task in zip(runs, tasks, strict=True)]
+        return Results(pd.concat(frames, ignore_index=True), tuple(runs), computed)
+
+
+def compute_missing(
+    tasks: Sequence[Task], jobs: int | None = None, progress: Callable[[int, int], None] | None = None
+) -> int:
+    """Train and measure the tasks that the store lacks; returns how many those were."""
+    missing = [task for task in tasks if not is_measured(task.run, task.measure)]
+    finished = 0
+
+    def done(_task: Task, _result: None) -> None:
+        nonlocal finished
+        finished += 1
+        if progress:
+            progress(finished, len(missing))
+
+    if missing:
+        if progress:
+            progress(0, len(missing))
+        # Starting worker processes costs a few seconds each; a handful of runs is quicker here.
+        run_tasks(run_and_measure, missing, 1 if len(missing) < 4 else jobs or default_jobs(), done)
+    return len(missing)
+
+
+def run_and_measure(task: Task) -> None:
+    """Make sure that a run and its measures are in the store; a damaged run is made again once."""
+    try:
+        measure_run(run_once(task.run), task.measure)
+    except OSError:
+        measure_run(run_once(task.run), task.measure)
+
+
+def _labelled(table: pd.DataFrame, run: Run) -> pd.DataFrame:
+    spec = run.spec
+    named = {
+        "dataset": spec.dataset,
+        "labels": spec.labels,
+        "noise": label_noise(spec.labels),
+        "seed": spec.seed,
+        "run": run.address,
+    }
+    return table.assign(**named)
