@@ -1,0 +1,49 @@
+"""Neuron communities: capture, activation pattern graphs, communities, entropy, and honest statistics.
+
+Names are imported on first use, so that `import nbutils` is quick and metrics on arrays never load PyTorch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_WHERE = {
+    "activations": ("activation_histogram", "class_means", "firing"),
+    "baselines": ("class_selectivity", "dead_share"),
+    "communities": ("Communities", "detect_communities", "modularity", "well_defined_communities"),
+    "comparisons": ("between_run_table", "naive_table", "partial_correlation"),
+    "correlations": ("between_conditions", "correlation", "session_permutation"),
+    "datasets": ("Dataset", "load_dataset", "probe_indices"),
+    "display": ("callout", "say", "show", "show_table"),
+    "entropy": ("binned_entropy", "class_conditional_entropy", "firing_entropy", "pattern_entropy", "unique_share"),
+    "graphs": ("activation_pattern_graph", "cofiring_counts", "graph_from_counts", "to_networkx"),
+    "hooks": ("capture", "capture_activations"),
+    "hypotheses": ("RULES", "Evidence", "collect_evidence", "evidence_table", "verdict"),
+    "information": ("mutual_information", "total_correlation"),
+    "measures": ("MeasureSpec", "measure_communities", "measure_entropies", "measure_nulls", "measure_run"),
+    "models": ("build_model",),
+    "notebook": ("open_page",),
+    "nulls": ("circular_shift_null", "within_class_null"),
+    "runs": ("Run", "run_once"),
+    "specs": ("RunSpec",),
+    "stats": ("bootstrap_interval", "holm", "sign_flip"),
+    "study": ("CONDITIONS", "NOISE_LEVELS", "Results", "Study"),
+    "training": ("TrainingSettings", "train"),
+}
+_EXPORTS = {name: module for module, names in _WHERE.items() for name in names}
+
+__all__ = sorted(_EXPORTS)
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        return getattr(import_module(f"nbutils.{_EXPORTS[name]}"), name)
+    if name == "figures":
+        return import_module("nbutils.figures")
+    raise AttributeError(f"nbutils has no {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "figures"]

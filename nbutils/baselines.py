@@ -18,7 +18,8 @@ def class_selectivity(means: Any) -> np.ndarray:
     the mean of the others: 0 for equal classes, 1 for a neuron active in one class only.
 
     Args:
-        means: class-mean activations, shape (classes, neurons), non-negative; see :func:`nbutils.class_means`.
+        means: class-mean activations, shape (classes, neurons), non-negative; see
+            :func:`nbutils.activations.class_means`.
 
     Returns:
         Selectivity per neuron, shape (neurons,), in [0, 1]; 0 for a dead neuron, and for a single class.

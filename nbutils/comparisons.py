@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from nbutils.correlations import between_conditions, correlation
+from nbutils.stats import bootstrap_interval
 
-__all__ = ["BASELINES", "between_run_table", "naive_table", "partial_correlation"]
+__all__ = ["BASELINES", "between_run_table", "naive_table", "partial_correlation", "selectivity_share"]
 
 # Column of the results table -> what it is called on a page.
 BASELINES = {
@@ -101,7 +102,7 @@ def between_run_table(grid: pd.DataFrame, draws: int = 999) -> pd.DataFrame:
         draws: resamples for each interval.
 
     Returns:
-        One row per measure of :data:`BASELINES`: `measure`, `rho` (Spearman over runs), `low`, `high` (95 % interval,
+        One row per measure of `BASELINES`: `measure`, `rho` (Spearman over runs), `low`, `high` (95 % interval,
         resampling noise levels), strongest first.
     """
     last = grid[grid["epoch"] == grid["epoch"].max()]
@@ -112,3 +113,22 @@ def between_run_table(grid: pd.DataFrame, draws: int = 999) -> pd.DataFrame:
         rows.append((name, correlation(*values[:2]), low, high))
     found = pd.DataFrame(rows, columns=["measure", "rho", "low", "high"])
     return found.sort_values("rho", key=abs, ascending=False, ignore_index=True)
+
+
+def selectivity_share(table: pd.DataFrame) -> pd.DataFrame:
+    """How much of the excess modularity is left when only each neuron's class preference is kept.
+
+    (Q_within - Q_circular) / (Q - Q_circular) per network at the last epoch, Q_within under the within-class shuffle.
+
+    Args:
+        table: rows of one data set, one or more label conditions.
+
+    Returns:
+        One row per condition: `labels`, `share` (mean), `low`, `high` (95 % interval over networks).
+    """
+    last = table[table["epoch"] == table["epoch"].max()]
+    shares = (last["null_within"] - last["null_circular"]) / (last["modularity"] - last["null_circular"])
+    rows = []
+    for condition, values in shares.groupby(last["labels"], sort=False):
+        rows.append((condition, values.mean(), *bootstrap_interval(values, np.random.default_rng(0))))
+    return pd.DataFrame(rows, columns=["labels", "share", "low", "high"])

@@ -65,7 +65,7 @@ def session_permutation(
         permutations: number of random permutations; up to that many, all are listed and the test is exact.
 
     Returns:
-        A :class:`Permutation`; the smallest possible p value is 1 / (runs!) or 1 / (permutations + 1).
+        A :class:`nbutils.stats.Permutation`; the smallest possible p value is 1 / (runs!) or 1 / (permutations + 1).
 
     Raises:
         ValueError: shapes disagree, fewer than 2 runs, or an unknown option.
@@ -138,13 +138,23 @@ def between_conditions(
     orders = permuted_orders(len(names), draws, rng)
     test = permutation_result(float(ranks[0] @ ranks[1]), ranks[0][orders] @ ranks[1], alternative)
     members = [np.flatnonzero(index == k) for k in range(len(names))]
-    resampled = []
-    for chosen in rng.integers(len(names), size=(min(draws, 1999), len(names))):
-        runs = np.concatenate([members[k] for k in chosen])
-        resampled.append(correlation(m[runs], a[runs]))
+    chosen = rng.integers(len(names), size=(min(draws, 1999), len(names)))
+    resamples = [np.concatenate([members[k] for k in row]) for row in chosen]
     tail = (1 - level) / 2
-    low, high = np.quantile(resampled, [tail, 1 - tail])
+    low, high = np.quantile(_spearman_of_rows(m, a, resamples), [tail, 1 - tail])
     return test, (float(low), float(high))
+
+
+def _spearman_of_rows(x: np.ndarray, y: np.ndarray, resamples: list[np.ndarray]) -> np.ndarray:
+    """Rho of every resample (arrays of indices), resamples of one length at a time; 0 where a series is constant."""
+    length = np.array([len(r) for r in resamples])
+    found = np.zeros(len(resamples))
+    for n in np.unique(length):
+        rows = np.stack([r for r in resamples if len(r) == n])
+        ranks = [stats.rankdata(values[rows], axis=1) - (n + 1) / 2 for values in (x, y)]
+        scale = np.sqrt((ranks[0] ** 2).sum(axis=1) * (ranks[1] ** 2).sum(axis=1))
+        found[length == n] = (ranks[0] * ranks[1]).sum(axis=1) / np.where(scale > 0, scale, 1)
+    return found
 
 
 def _unit(values: np.ndarray, method: str) -> np.ndarray:

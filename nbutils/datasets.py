@@ -81,7 +81,7 @@ def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:
     """Load a data set under a label condition.
 
     Args:
-        name: one of :data:`DATASETS`.
+        name: one of `DATASETS`.
         labels: "true"; "random" (every training label redrawn); or "mixed:<share>" (that share of the training labels,
             chosen at random, redrawn uniformly over all classes, so a redrawn label is right by luck 1 time in 10).
         seed: seed of the redrawing; the split never depends on it.

@@ -125,7 +125,7 @@ def h1_evidence(table: pd.DataFrame, condition: str) -> list[Evidence]:
     """H1 on the runs of one condition: is firing more modular than chance, and more than before training?
 
     Args:
-        table: rows of one data set (:attr:`nbutils.study.Results.table`).
+        table: rows of one data set (the `table` of :class:`nbutils.study.Results`).
         condition: label condition.
 
     Returns:
@@ -139,7 +139,7 @@ def h1_evidence(table: pd.DataFrame, condition: str) -> list[Evidence]:
     p_value = sign_flip(more, _rng()).p_value
     shared = {"dataset": _name(runs), "condition": condition, "hypothesis": "H1", "enough": len(last) >= RULES.seeds}
     return [
-        _interval("H1a null", "Q − Q of the circular-shift null, trained", excess, shared, threshold=RULES.excess),
+        _interval("H1a null", "Q − Q of the circular-shift null", excess, shared, threshold=RULES.excess),
         _interval("H1a untrained", "the same, trained − untrained", gain, shared),
         _interval("H1b", "well-defined communities, trained − untrained", more, shared, p_value=p_value),
     ]

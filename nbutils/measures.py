@@ -27,7 +27,15 @@ from nbutils.runs import Run, run_address
 from nbutils.specs import RunSpec
 from nbutils.store import Store
 
-__all__ = ["MeasureSpec", "is_measured", "measure_communities", "measure_entropies", "measure_nulls", "measure_run"]
+__all__ = [
+    "MeasureSpec",
+    "is_measured",
+    "measure_code",
+    "measure_communities",
+    "measure_entropies",
+    "measure_nulls",
+    "measure_run",
+]
 
 MAKERS = ("arrays", "graphs", "communities", "nulls", "entropy", "information", "baselines", "measures")
 
@@ -182,8 +190,13 @@ def is_measured(spec: RunSpec, measure: MeasureSpec) -> bool:
     return bool(record["reason"]) or Store("measures").read(_address(_determinants(where, measure))) is not None
 
 
+def measure_code() -> str:
+    """Digest of the code that measures."""
+    return code_digest(*(f"nbutils.{name}" for name in MAKERS))
+
+
 def _determinants(run: str, spec: MeasureSpec) -> dict[str, Any]:
-    return {"run": run, "measure": spec.model_dump(), "code": code_digest(*(f"nbutils.{name}" for name in MAKERS))}
+    return {"run": run, "measure": spec.model_dump(), "code": measure_code()}
 
 
 def _address(determinants: dict[str, Any]) -> str:

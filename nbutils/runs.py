@@ -71,7 +71,7 @@ class Run:
 
     @cached_property
     def history(self) -> pd.DataFrame:
-        """One row per epoch, from 0 (untrained): the fields of :class:`nbutils.training.Epoch`."""
+        """The fields of :class:`nbutils.training.Epoch`, one row per epoch from 0, the untrained network."""
         return pd.DataFrame(self.record["history"])
 
     @cached_property

@@ -16,7 +16,7 @@ from nbutils.runs import Run, run_once
 from nbutils.specs import RunSpec, known_dataset
 from nbutils.workers import default_jobs, run_tasks
 
-__all__ = ["CONDITIONS", "NOISE_LEVELS", "Results", "Study", "Task"]
+__all__ = ["CONDITIONS", "NOISE_LEVELS", "Results", "Study", "Task", "compute_missing", "failures"]
 
 CONDITIONS = ("true", "mixed:0.5", "random")
 NOISE_LEVELS = ("true", "mixed:0.1", "mixed:0.25", "mixed:0.4", "mixed:0.5", "mixed:0.6", "mixed:0.75", "random")
@@ -50,6 +50,11 @@ class Results:
     table: pd.DataFrame
     runs: tuple[Run, ...]
     computed: int
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set."""
+        return self.runs[0].spec.dataset
 
     @property
     def failed(self) -> pd.DataFrame:
@@ -140,6 +145,11 @@ def compute_missing(
         # Starting worker processes costs a few seconds each; a handful of runs is quicker here.
         run_tasks(run_and_measure, missing, 1 if len(missing) < 4 else jobs or default_jobs(), done)
     return len(missing)
+
+
+def failures(tasks: Sequence[Task]) -> list[Run]:
+    """The runs of some finished tasks that failed."""
+    return [run for run in (run_once(task.run) for task in tasks) if run.failed]
 
 
 def run_and_measure(task: Task) -> None:

@@ -1,0 +1,170 @@
+"""How results look on a page: figures that follow light and dark, tables, sentences with computed numbers.
+
+Figures become inline SVG whose text takes the page's own colour, with a caption and a text for screen readers.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from html import escape
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+__all__ = ["Html", "callout", "figure_style", "say", "show", "show_table"]
+
+INK = "#010203"  # stands for "the page's text colour" until the figure is written
+STYLE = {
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.titlesize": 10.5,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.alpha": 0.16,
+    "grid.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 9.5,
+    "figure.constrained_layout.use": True,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
+}
+VERDICT_COLOURS = {
+    "supported": "#2a9d6f",
+    "not supported": "#d97a1a",
+    "refuted": "#c8463c",
+    "inconclusive": "#8a8f98",
+}
+
+
+class Html:
+    """A piece of HTML that notebooks and pages display as it is."""
+
+    def __init__(self, text: str, plain: str = "") -> None:
+        self.text, self.plain = text, plain
+
+    def _repr_html_(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.plain
+
+
+@contextmanager
+def figure_style() -> Iterator[None]:
+    """Draw figures inside in the book's style: no background, text in the page's colour."""
+    with mpl.rc_context(STYLE):
+        yield
+
+
+def show(figure: Figure, caption: str, alt: str) -> Html:
+    """A figure with its caption, for the end of a cell.
+
+    Args:
+        figure: drawn inside :func:`figure_style`.
+        caption: what it shows and where the numbers come from; may hold `code` in backticks.
+        alt: the same for someone who cannot see it.
+
+    Returns:
+        Something that notebooks display: inline SVG, readable on a phone by scrolling sideways, in light and dark.
+
+    Raises:
+        ValueError: caption or alt text is empty.
+    """
+    if not caption.strip() or not alt.strip():
+        raise ValueError("a figure needs a caption and an alt text")
+    buffer = io.StringIO()
+    with mpl.rc_context({**STYLE, "svg.hashsalt": sha256((caption + alt).encode()).hexdigest()[:8]}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    width = figure.get_size_inches()[0] * 72 * 1.25
+    style = f"width:100%;max-width:{width:.0f}px;min-width:{min(width, 560):.0f}px;height:auto;overflow:visible"
+    svg = _clean_svg(buffer.getvalue(), escape(alt, quote=True), style)
+    body = f'<div style="overflow-x:auto" tabindex="0" role="group" aria-label="Figure">{svg}</div>'
+    text = f'<figure class="nb-figure" style="margin:.5em 0">{body}<figcaption>{_inline(caption)}</figcaption></figure>'
+    return Html(text, f"[figure: {alt}]")
+
+
+def show_table(table: pd.DataFrame, caption: str, digits: int = 3) -> Html:
+    """A table with its caption; numbers to a fixed number of digits, missing ones as a dash.
+
+    Args:
+        table: its index is not shown.
+        caption: what it holds.
+        digits: decimals of floating-point columns.
+    """
+
+    def cell(value: Any) -> str:
+        if isinstance(value, float | np.floating):
+            return "–" if np.isnan(value) else f"{value:.{digits}f}"
+        return _inline(str(value))
+
+    numeric = [pd.api.types.is_numeric_dtype(dtype) for dtype in table.dtypes]
+    align = ["right" if n else "left" for n in numeric]
+    head = "".join(
+        f'<th scope="col" style="text-align:{a}">{escape(str(name))}</th>'
+        for name, a in zip(table.columns, align, strict=True)
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(f'<td style="text-align:{a}">{cell(v)}</td>' for v, a in zip(row, align, strict=True))
+        + "</tr>"
+        for row in table.itertuples(index=False)
+    )
+    grid = f'<table class="nb-table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    figure = f'<div style="overflow-x:auto" tabindex="0" role="group" aria-label="Table">{grid}</div>'
+    text = (
+        f'<figure class="nb-figure" style="margin:.5em 0"><figcaption>{_inline(caption)}</figcaption>{figure}</figure>'
+    )
+    return Html(text, table.to_string(index=False))
+
+
+def say(text: str) -> Html:
+    """A paragraph with computed numbers in it."""
+    return Html(f"<p>{_inline(text)}</p>", text)
+
+
+def callout(title: str, text: str, word: str = "inconclusive") -> Html:
+    """A box that nobody misses, such as a verdict."""
+    colour = VERDICT_COLOURS.get(word, VERDICT_COLOURS["inconclusive"])
+    style = f"border-left:5px solid {colour};padding:.6em 1em;margin:1em 0;background:{colour}1f;border-radius:4px"
+    return Html(
+        f'<div class="nb-callout" style="{style}"><strong>{escape(title)}</strong><br>{_inline(text)}</div>',
+        f"{title}: {text}",
+    )
+
+
+def _inline(text: str) -> str:
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
+    return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
+
+
+def _clean_svg(svg: str, alt: str, style: str) -> str:
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = svg.replace(INK, "currentColor")
+    svg = re.sub(r"font: ([\d.]+px) [^;\"]+", r"font-size: \1; font-family: inherit", svg)
+    used = set(re.findall(r"#([\w.-]+)", svg))
+    svg = re.sub(r' id="([\w.-]+)"', lambda m: m[0] if m[1] in used else "", svg)
+    return re.sub(
+        r"<svg([^>]*?) width=\"[^\"]+\" height=\"[^\"]+\"|<svg([^>]*)",
+        lambda m: f'<svg{_attributes(m)} role="img" aria-label="{alt}" style="{style}"',
+        svg,
+        count=1,
+    )
+
+
+def _attributes(match: re.Match[str]) -> str:
+    found = match[1] if match[1] is not None else match[2]
+    return re.sub(r' (?:width|height|version)="[^"]*"', "", found)

@@ -1,0 +1,176 @@
+"""Inside a notebook: check its parameters, get its runs with progress, say where the numbers come from."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from IPython import get_ipython
+from IPython.display import display
+from matplotlib.figure import Figure
+
+from nbutils.display import Html, callout, say, show, show_table
+from nbutils.hypotheses import Evidence, collect_evidence, is_registered, verdict
+from nbutils.parameters import TEMPLATES, check_parameters
+from nbutils.provenance import provenance
+from nbutils.study import Results
+
+__all__ = ["Page", "open_page"]
+
+CLAIMS = {"H1": "communities", "H2": "modularity", "H3": "entropy"}
+
+
+@dataclass(frozen=True)
+class Page:
+    """A notebook with checked parameters.
+
+    Attributes:
+        template: name of the notebook.
+        parameters: its parameters, checked.
+    """
+
+    template: str
+    parameters: Any
+
+    @cached_property
+    def all_results(self) -> list[Results]:
+        """Results of every data set of the study, the page's own first; missing runs are computed, with progress."""
+        return [self._compute(study) for study in self.parameters.studies()]
+
+    @property
+    def results(self) -> Results:
+        """Results of the page's own data set."""
+        return self.all_results[0]
+
+    @cached_property
+    def evidence(self) -> list[Evidence]:
+        """All tests of the study, p values adjusted over all its data sets."""
+        return collect_evidence(self.all_results)
+
+    def tests(self, hypothesis: str, registered: bool = True) -> list[Evidence]:
+        """Tests of one hypothesis on the page's own data set: those that decide, or the exploratory ones."""
+        own = [e for e in self.evidence if e.dataset == self.parameters.dataset and e.hypothesis == hypothesis]
+        return [e for e in own if is_registered(e) == registered]
+
+    def show_verdict(self, hypothesis: str, claim: str) -> Html:
+        """The verdict box, computed from the registered tests."""
+        tests = self.tests(hypothesis)
+        if not tests:
+            return callout(f"{hypothesis}: inconclusive", "No run of this data set finished.", "inconclusive")
+        word = verdict(tests)
+        parts = "; ".join(
+            f"{e.test} {e.outcome} ({e.estimate:.2f}, interval {e.low:.2f} to {e.high:.2f})" for e in tests
+        )
+        return callout(f"{hypothesis} on {self.parameters.dataset}: {word}", f"{claim} {parts}.", word)
+
+    def show_verdicts(self) -> Html:
+        """Verdict of every hypothesis on every data set of the study, as a table of words."""
+        rows = []
+        for name in self._datasets():
+            own = [e for e in self.evidence if e.dataset == name and is_registered(e)]
+            words = [
+                verdict(tests) if (tests := [e for e in own if e.hypothesis == h]) else "inconclusive" for h in CLAIMS
+            ]
+            rows.append((name, *words))
+        columns = ["data set", *(f"{h}: {claim}" for h, claim in CLAIMS.items())]
+        return show_table(pd.DataFrame(rows, columns=columns), "Verdicts, computed from the registered tests.")
+
+    def show_tests(self, hypothesis: str) -> Html:
+        """All tests of a hypothesis on this data set as a table: registered first, then exploratory."""
+        tests = self.tests(hypothesis) + self.tests(hypothesis, registered=False)
+        family = " and ".join(self._datasets())
+        caption = (
+            f"Tests of {hypothesis}. Rows with true labels, or all noise levels, were registered and decide; their p "
+            f"values are adjusted (Holm) over all registered tests on {family}. The other rows explore."
+        )
+        rows = [
+            (
+                e.condition,
+                e.test,
+                e.question,
+                f"{e.estimate:.2f} ({e.low:.2f} to {e.high:.2f})",
+                f"{e.p_value:.3f} ({e.adjusted:.3f})" if np.isfinite(e.p_value) else "–",
+                e.outcome,
+            )
+            for e in tests
+        ]
+        columns = ["labels", "test", "effect", "estimate (95 % interval)", "p (adjusted)", "outcome"]
+        return show_table(pd.DataFrame(rows, columns=columns), caption)
+
+    def source(self) -> str:
+        """Where a page's numbers come from, for captions."""
+        shown = [self.results] if hasattr(self.parameters, "dataset") else self.all_results
+        runs, computed = sum(len(r.runs) for r in shown), sum(r.computed for r in shown)
+        commits = sorted({run.record["provenance"]["commit"] for r in shown for run in r.runs})
+        how = "read from the store" if computed == 0 else f"{computed} computed now, the rest read from the store"
+        return f"Source: {runs} runs, {how}; trained at commit {', '.join(commits)}."
+
+    def show(self, figure: Figure, caption: str, alt: str) -> Html:
+        """A figure whose caption ends with where its numbers come from."""
+        return show(figure, f"{caption} {self.source()}", alt)
+
+    def show_failures(self) -> Html:
+        """Runs that failed, or a sentence that none did."""
+        failed = self.results.failed
+        if failed.empty:
+            return say(f"All {len(self.results.runs)} runs of this data set finished.")
+        return show_table(failed, f"{len(failed)} of {len(self.results.runs)} runs failed and are left out everywhere.")
+
+    def _datasets(self) -> list[str]:
+        return [study.dataset for study in self.parameters.studies()]
+
+    def _compute(self, study: Any) -> Results:
+        handle = None
+
+        def progress(finished: int, missing: int) -> None:
+            nonlocal handle
+            text = say(f"{study.dataset}: {finished} of {missing} missing runs trained and measured.")
+            if handle is None:
+                handle = display(text, display_id=True)
+            elif handle:
+                handle.update(text)
+
+        return study.compute(self.parameters.jobs or None, progress)
+
+
+def open_page(template: str, namespace: Mapping[str, Any]) -> Page:
+    """Check a notebook's parameters and show where it runs. Call it with `globals()` right after the imports.
+
+    Args:
+        template: name of the notebook, such as "h2_modularity".
+        namespace: the notebook's variables.
+
+    Returns:
+        The :class:`Page`.
+
+    Raises:
+        ValueError: a parameter has a wrong type or value, or papermill injected a name that the template does not have.
+    """
+    fields = TEMPLATES[template].model_fields if template in TEMPLATES else {}
+    values = {name: namespace[name] for name in fields if name in namespace}
+    page = Page(template, check_parameters(template, values, given=[*values, *_injected_names()]))
+    origin = provenance()
+    versions = origin["versions"]
+    line = (
+        f"Checked: {', '.join(f'{k} = {v!r}' for k, v in page.parameters.model_dump().items())}. Commit "
+        f"`{origin['commit']}`, Python {versions['python']}, torch {versions['torch']}, {origin['device']}."
+    )
+    display(say(line))
+    return page
+
+
+def _injected_names() -> list[str]:
+    """Names assigned in the cell that papermill put in, if there is one."""
+    shell = get_ipython()
+    cells = shell.user_ns.get("In", []) if shell else []
+    names = []
+    for cell in cells:
+        if cell.lstrip().startswith("# Parameters"):
+            targets = [t for node in ast.parse(cell).body if isinstance(node, ast.Assign) for t in node.targets]
+            names += [t.id for t in targets if isinstance(t, ast.Name)]
+    return names

@@ -1,0 +1,129 @@
+"""What each notebook template may be given: names, types and ranges, checked before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from nbutils.models import hidden_widths
+from nbutils.specs import known_dataset
+from nbutils.study import Study
+
+__all__ = ["TEMPLATES", "HypothesisPage", "StartHere", "Synthesis", "check_parameters", "one_sentence"]
+
+
+def _valid_model(model: str) -> str:
+    hidden_widths(model)
+    return model
+
+
+def _known_datasets(names: str) -> str:
+    for name in names.split():
+        known_dataset(name)
+    return names
+
+
+class _Page(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    def studies(self) -> list[Study]:
+        """The studies this page reads, its own first; none for a page about a single network."""
+        return []
+
+
+class StartHere(_Page):
+    """Parameters of `start_here`."""
+
+    dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
+    model: Annotated[str, AfterValidator(_valid_model)] = "mlp:48-24"
+    epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    density: Annotated[float, Field(gt=0, le=1)] = 0.05
+
+
+class _StudyPage(_Page):
+    study: Annotated[str, AfterValidator(_known_datasets)] = ""
+    seeds: Annotated[int, Field(ge=1, le=1000)] = 3
+    epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
+    density: Annotated[float, Field(gt=0, le=1)] = 0.05
+    jobs: Annotated[int, Field(ge=0, le=1024)] = 0
+
+    def _names(self) -> list[str]:
+        return self.study.split()
+
+    def studies(self) -> list[Study]:
+        names = list(dict.fromkeys(self._names()))
+        return [Study(dataset=n, seeds=self.seeds, epochs=self.epochs, density=self.density) for n in names]
+
+
+class HypothesisPage(_StudyPage):
+    """Parameters of `h1_communities`, `h2_modularity` and `h3_entropy`."""
+
+    dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
+
+    def _names(self) -> list[str]:
+        return [self.dataset, *self.study.split()]
+
+
+class Synthesis(_StudyPage):
+    """Parameters of `synthesis`."""
+
+    study: Annotated[str, AfterValidator(_known_datasets), Field(min_length=1)] = "digits"
+
+
+TEMPLATES: dict[str, type[_Page]] = {
+    "start_here": StartHere,
+    "h1_communities": HypothesisPage,
+    "h2_modularity": HypothesisPage,
+    "h3_entropy": HypothesisPage,
+    "synthesis": Synthesis,
+}
+
+
+def check_parameters(template: str, values: Mapping[str, Any], given: Iterable[str] | None = None) -> Any:
+    """Parameters of a template as a checked object.
+
+    Args:
+        template: one of `TEMPLATES`.
+        values: names and values; only names the template knows are read.
+        given: names that were given on purpose, each of which must be known; None means all of `values`.
+
+    Returns:
+        The template's model, frozen.
+
+    Raises:
+        ValueError: unknown template, unknown name (with the nearest spelling), wrong type or value; one sentence.
+
+    Examples:
+        >>> check_parameters("synthesis", {"sedes": 3})  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ValueError: synthesis has no parameter 'sedes' (did you mean 'seeds'?); it takes study, seeds, ...
+    """
+    if template not in TEMPLATES:
+        raise ValueError(f"template must be one of {', '.join(TEMPLATES)}, received {template!r}")
+    model = TEMPLATES[template]
+    fields = model.model_fields
+    for name in values if given is None else given:
+        if name not in fields:
+            near = get_close_matches(name, fields, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ValueError(f"{template} has no parameter {name!r}{hint}; it takes {', '.join(fields)}")
+    try:
+        return model(**{name: value for name, value in values.items() if name in fields})
+    except ValidationError as error:
+        raise ValueError(f"{template}: {one_sentence(error)}") from None
+
+
+def one_sentence(error: ValidationError) -> str:
+    """What pydantic found wrong, as one sentence that names each argument and what was received."""
+    parts = []
+    for item in error.errors():
+        name = ".".join(str(part) for part in item["loc"]) or "value"
+        message = item["msg"].removeprefix("Value error, ")
+        if "received" not in message:
+            message = f"{message[0].lower()}{message[1:]}, received {item['input']!r}"
+        parts.append(message if message.startswith(name) else f"{name}: {message}")
+    return "; ".join(parts)
