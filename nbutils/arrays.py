@@ -69,16 +69,16 @@ def as_graph(graph: Any, name: str = "graph") -> sp.csr_array:
         raise ValueError(f"{name} must be square, received shape {matrix.shape}")
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
-    if matrix.nnz and not np.isfinite(matrix.data).all():
+    if matrix.nnz == 0:
+        return matrix
+    if not np.isfinite(matrix.data).all():
         raise ValueError(f"{name} holds NaN or infinite weights")
-    if matrix.nnz and matrix.data.min() < 0:
-        raise ValueError(
-            f"{name} holds negative weights, the least {matrix.data.min():g}; modularity here needs weights >= 0"
-        )
+    if matrix.data.min() < 0:
+        raise ValueError(f"{name} holds negative weights, the least {matrix.data.min():g}; weights must be >= 0")
     if matrix.diagonal().any():
         raise ValueError(f"{name} has {int((matrix.diagonal() != 0).sum())} self-loops; set the diagonal to zero")
     # Rounding of the last digit is no asymmetry: correlation matrices are often off by one unit in the last place.
-    if abs(matrix - matrix.T).max() > 1e-12 * max(1.0, abs(matrix).max() if matrix.nnz else 0.0):
+    if abs(matrix - matrix.T).max() > 1e-12 * matrix.data.max():
         raise ValueError(f"{name} must be symmetric")
     return matrix
 

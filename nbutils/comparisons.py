@@ -63,13 +63,13 @@ def naive_table(table: pd.DataFrame, measure: str, accuracy: str = "train_accura
 
     Returns:
         One row per predictor - the measure, "is it trained" 1[epoch > 0], and "time" 1 - exp(-epoch / 4) - with means
-        over runs of Pearson and Spearman with the untrained network included (`all epochs`) and left out (`trained`),
-        and of the partial Spearman given the epoch (`trained, given epoch`; NaN where the epoch decides everything).
+        over runs of Pearson's r and Spearman's ρ with the untrained network included (`all`) and left out (`trained`),
+        and of the partial ρ of trained epochs (`ρ, given epoch`; NaN where the epoch decides everything).
     """
     predictors = {
         BASELINES.get(measure, measure): lambda run: run[measure].to_numpy(),
-        "trained or not, 1[epoch > 0]": lambda run: (run["epoch"] > 0).to_numpy(float),
-        "time alone, 1 − exp(−epoch/4)": lambda run: 1 - np.exp(-run["epoch"].to_numpy() / 4),
+        "trained or not": lambda run: (run["epoch"] > 0).to_numpy(float),
+        "time alone": lambda run: 1 - np.exp(-run["epoch"].to_numpy() / 4),
     }
     runs = [run.sort_values("epoch") for _, run in table.groupby("seed")]
     rows = []
@@ -90,8 +90,8 @@ def naive_table(table: pd.DataFrame, measure: str, accuracy: str = "train_accura
             column[np.isfinite(column)].mean() if np.isfinite(column).any() else np.nan for column in np.array(found).T
         ]
         rows.append([name, *means])
-    columns = ["Pearson, all epochs", "Spearman, all epochs", "Pearson, trained", "Spearman, trained"]
-    return pd.DataFrame(rows, columns=["predictor", *columns, "Spearman, trained, given epoch"])
+    columns = ["r, all", "ρ, all", "r, trained", "ρ, trained", "ρ, given epoch"]
+    return pd.DataFrame(rows, columns=["predictor", *columns])
 
 
 def between_run_table(grid: pd.DataFrame, draws: int = 999) -> pd.DataFrame:

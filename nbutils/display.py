@@ -113,7 +113,7 @@ def show_table(table: pd.DataFrame, caption: str, digits: int = 3) -> Html:
     numeric = [pd.api.types.is_numeric_dtype(dtype) for dtype in table.dtypes]
     align = ["right" if n else "left" for n in numeric]
     head = "".join(
-        f'<th scope="col" style="text-align:{a}">{escape(str(name))}</th>'
+        f'<th scope="col" style="text-align:{a}">{escape(str(name).replace("_", " "))}</th>'
         for name, a in zip(table.columns, align, strict=True)
     )
     body = "".join(

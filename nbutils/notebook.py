@@ -66,7 +66,7 @@ class Page:
         parts = "; ".join(
             f"{e.test} {e.outcome} ({e.estimate:.2f}, interval {e.low:.2f} to {e.high:.2f})" for e in tests
         )
-        return callout(f"{hypothesis} on {self.parameters.dataset}: {word}", f"{claim} {parts}.", word)
+        return callout(f"{hypothesis} on {self.parameters.dataset}: {word}", f"Claim: {claim} Tests: {parts}.", word)
 
     def show_verdicts(self) -> Html:
         """Verdict of every hypothesis on every data set of the study, as a table of words."""
@@ -93,7 +93,7 @@ class Page:
                 e.condition,
                 e.test,
                 e.question,
-                f"{e.estimate:.2f} ({e.low:.2f} to {e.high:.2f})",
+                f"{e.estimate:.2f} ({e.low:.2f}\u00a0to\u00a0{e.high:.2f})",
                 f"{e.p_value:.3f} ({e.adjusted:.3f})" if np.isfinite(e.p_value) else "–",
                 e.outcome,
             )

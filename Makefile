@@ -1,0 +1,58 @@
+# Neuron Communities: `make book` trains, measures, executes and builds; `make help` lists the rest.
+DATASETS ?= digits mnist-5k
+SEEDS    ?= 10
+EPOCHS   ?= 10
+JOBS     ?=
+PYTHON   ?= python3
+PIP_ARGS ?=
+
+# Relative paths and `python -m` throughout, so that a folder with a space in its name works.
+PY    := .venv/bin/python
+STUDY := --datasets $(DATASETS) --seeds $(SEEDS) --epochs $(EPOCHS) $(if $(JOBS),--jobs $(JOBS))
+HTML  := book/_build/html/index.html
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR: # a book that failed the strict build must not look up to date
+.PHONY: help book test lab runs glance clean
+
+help: ## list commands and options
+	@echo "Commands:"
+	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
+	@echo "Options (with their present values):"
+	@echo "  DATASETS=\"$(DATASETS)\"  SEEDS=$(SEEDS)  EPOCHS=$(EPOCHS)  JOBS=$(if $(JOBS),$(JOBS),one per core)"
+	@echo "  PYTHON=$(PYTHON) (3.11 or newer, makes .venv)  PIP_ARGS=\"$(PIP_ARGS)\" (passed to pip)"
+
+book: .venv/ready ## train and measure what is missing, execute the notebooks, build the book
+	@$(PY) -m nbutils run $(STUDY)
+	@$(PY) -m nbutils pages $(STUDY)
+	@$(MAKE) --no-print-directory $(HTML)
+	@echo "The book is ready. Open $(HTML) in a browser."
+
+test: .venv/ready ## style, unit, notebook and book tests: all that CI runs
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m nbstripout --verify --keep-id notebooks/*.ipynb
+	$(PY) -m pytest -n 2
+
+lab: .venv/ready ## open the notebooks in JupyterLab
+	$(PY) -m jupyter lab --notebook-dir=notebooks
+
+runs: .venv/ready ## list the runs in the store
+	@$(PY) -m nbutils runs
+
+glance: .venv/ready ## write the results into README.md, with their figure
+	@$(PY) -m nbutils glance $(STUDY)
+
+clean: ## remove the built book and executed pages (runs stay in the store)
+	rm -rf book/_build book/pages _build
+
+.venv/ready: requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12")'
+	@test -x $(PY) || $(PYTHON) -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -r requirements.txt
+	@touch .venv/ready
+
+# Rebuilt when prose, configuration, a page or a docstring is newer than the book. `pages` writes only what changed.
+$(HTML): $(shell find book _build/toc.yml -not -path 'book/_build*' -not -name '.*' -type f 2>/dev/null) _config.yml _toc.yml $(wildcard nbutils/*.py)
+	$(PY) -m jupyter_book build . --toc _build/toc.yml --path-output book --all -W -n --keep-going -q
+	@touch $(HTML)

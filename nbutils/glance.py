@@ -1,0 +1,67 @@
+"""Results at a glance: the verdicts and the effects, written by code into the README."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+
+from nbutils.display import INK, STYLE
+from nbutils.figures import forest
+from nbutils.hypotheses import Evidence, is_registered, verdict
+from nbutils.study import Results
+
+__all__ = ["FIGURE", "glance_text", "write_glance"]
+
+START, END = "<!-- results: written by `make glance` -->", "<!-- end of results -->"
+FIGURE = Path("book/_static/glance.svg")
+GREY = "#7d828b"  # readable on white and on black alike
+
+
+def glance_text(results: Sequence[Results], evidence: Sequence[Evidence]) -> str:
+    """The verdict table in Markdown, with where it comes from.
+
+    Args:
+        results: results of each data set.
+        evidence: all tests of the study.
+
+    Returns:
+        Markdown between the two markers, markers included.
+    """
+    rows = ["| data set | H1 communities | H2 modularity | H3 entropy |", "| --- | --- | --- | --- |"]
+    for result in results:
+        own = [e for e in evidence if e.dataset == result.dataset and is_registered(e)]
+        words = [verdict([e for e in own if e.hypothesis == h]) for h in ("H1", "H2", "H3")]
+        rows.append(f"| {result.dataset} | {' | '.join(words)} |")
+    runs = [run for result in results for run in result.runs]
+    commits = ", ".join(sorted({f"`{run.record['provenance']['commit']}`" for run in runs}))
+    seeds = max(run.spec.seed for run in runs) + 1
+    source = f"{len(runs)} networks, {seeds} per label condition; trained at commit {commits}."
+    return "\n".join(
+        [START, "", *rows, "", f"![Effects of the registered tests with intervals]({FIGURE})", "", source, "", END]
+    )
+
+
+def write_glance(root: Path, results: Sequence[Results], evidence: Sequence[Evidence]) -> None:
+    """Put verdicts and figure into the README.
+
+    Args:
+        root: the project's folder.
+        results: results of each data set.
+        evidence: all tests of the study.
+
+    Raises:
+        ValueError: the README has no place for them.
+    """
+    readme = root / "README.md"
+    text = readme.read_text("utf-8")
+    if START not in text or END not in text:
+        raise ValueError(f"README.md needs the two lines {START!r} and {END!r}")
+    before, rest = text.split(START, 1)
+    readme.write_text(before + glance_text(results, evidence) + rest.split(END, 1)[1], "utf-8")
+    buffer = io.StringIO()
+    with mpl.rc_context({**STYLE, "svg.hashsalt": "glance", "svg.fonttype": "path"}):
+        forest([e for e in evidence if is_registered(e)]).savefig(buffer, format="svg", metadata={"Date": None})
+    (root / FIGURE).write_text(buffer.getvalue().replace(INK, GREY), "utf-8")

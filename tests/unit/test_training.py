@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from nbutils.datasets import load_dataset
+from nbutils.models import build_model
+from nbutils.training import TrainingSettings, one_thread, score, train
+
+
+def trained(seed: int = 0, dropout: float = 0.0, **settings) -> np.ndarray:
+    data = load_dataset("digits")
+    torch.manual_seed(5)
+    model = build_model("mlp:16", 64, 10, dropout)
+    with one_thread():
+        for _ in train(model, data, TrainingSettings(epochs=2, **settings), seed):
+            pass
+    return torch.nn.utils.parameters_to_vector(model.parameters()).detach().numpy()
+
+
+def test_same_seed_same_network_bit_for_bit():
+    for dropout in (0.0, 0.3):
+        assert (trained(dropout=dropout) == trained(dropout=dropout)).all()
+    assert (trained(seed=1) != trained(seed=2)).any()
+    assert (trained(dropout=0.3, seed=1) != trained(dropout=0.3, seed=2)).any()
+
+
+def test_the_caller_s_randomness_is_left_alone():
+    torch.manual_seed(7)
+    data, model = load_dataset("digits"), build_model("mlp:4", 64, 10, dropout=0.5)
+    before = torch.get_rng_state()
+    list(train(model, data, TrainingSettings(epochs=1), seed=0))
+    assert (torch.get_rng_state() == before).all()
+
+
+def test_one_step_of_adam_by_hand():
+    data = load_dataset("digits")
+    model = torch.nn.Linear(64, 10)
+    first = model.weight.detach().clone()
+    list(train(model, data, TrainingSettings(epochs=1, batch_size=len(data.train_inputs), learning_rate=0.01), seed=0))
+    step = (model.weight.detach() - first).abs()
+    # Adam's first step has length lr for every weight whose gradient is not tiny.
+    assert step.max().item() == pytest.approx(0.01, rel=1e-3)
+    assert (step[step > 0].median().item()) == pytest.approx(0.01, rel=0.05)
+
+
+def test_training_learns():
+    data, model = load_dataset("digits"), build_model("mlp:32", 64, 10)
+    list(train(model, data, TrainingSettings(epochs=8), seed=0))
+    logits = model(torch.from_numpy(data.test_inputs)).detach().numpy()
+    assert score(logits, data.test_labels)[1] > 0.85
+
+
+def test_score_by_hand():
+    loss, accuracy = score(np.log(np.array([[0.5, 0.5], [0.9, 0.1]], dtype=np.float32)), np.array([0, 1]))
+    assert loss == pytest.approx(-(np.log(0.5) + np.log(0.1)) / 2, rel=1e-6)
+    assert accuracy == 0.5
+
+
+def test_threads_are_restored():
+    before = torch.get_num_threads()
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
