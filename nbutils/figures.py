@@ -17,8 +17,8 @@ from nbutils.comparisons import BASELINES
 from nbutils.correlations import correlation
 from nbutils.datasets import Dataset
 from nbutils.display import INK, VERDICT_COLOURS, figure_style
+from nbutils.evidence import Evidence
 from nbutils.graphs import to_networkx
-from nbutils.hypotheses import Evidence
 
 __all__ = [
     "CONDITION_NAMES",

@@ -9,8 +9,8 @@ from pathlib import Path
 import matplotlib as mpl
 
 from nbutils.display import INK, STYLE
+from nbutils.evidence import Evidence, is_registered, verdict
 from nbutils.figures import forest
-from nbutils.hypotheses import Evidence, is_registered, verdict
 from nbutils.study import Results
 
 __all__ = ["FIGURE", "glance_text", "write_glance"]

@@ -6,7 +6,7 @@ Every test looks at a final or within-run measure, one value per run, and ends i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,111 +14,13 @@ import pandas as pd
 from scipy.stats import false_discovery_control
 
 from nbutils.correlations import between_conditions, correlation, session_permutation
+from nbutils.evidence import RULES, Evidence, is_registered
 from nbutils.stats import bootstrap_interval, holm, sign_flip
 from nbutils.study import CONDITIONS, Results
 
-__all__ = ["RULES", "Evidence", "collect_evidence", "evidence_table", "h1_evidence", "series_evidence", "verdict"]
+__all__ = ["between_evidence", "collect_evidence", "h1_evidence", "series_evidence"]
 
-WORDS = ("supported", "not supported", "refuted", "inconclusive")
-
-
-@dataclass(frozen=True)
-class Rules:
-    """Every number that a verdict depends on.
-
-    Attributes:
-        excess: H1a asks for Q - Q_null above this.
-        alpha: largest adjusted p value that counts.
-        seeds: networks per condition that a verdict needs.
-        noise_levels: label-noise levels that H2b and H3b need.
-        level: confidence of all intervals.
-        seed: of all resampling.
-    """
-
-    excess: float = 0.05
-    alpha: float = 0.05
-    seeds: int = 10
-    noise_levels: int = 8
-    level: float = 0.95
-    seed: int = 0
-
-
-RULES = Rules()
 H2_MEASURE, H3_MEASURE = "modularity", "pattern_entropy"
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """One test of one hypothesis on one data set.
-
-    Attributes:
-        dataset: name of the data set.
-        condition: label condition, or "all" for a test across conditions.
-        hypothesis: "H1", "H2" or "H3".
-        test: which part of the hypothesis, such as "H1a null".
-        question: what is compared, in words.
-        estimate: effect size.
-        low: lower end of its interval.
-        high: upper end.
-        threshold: the estimate must lie beyond this.
-        direction: +1 if beyond means above, -1 if below.
-        p_value: of a permutation test; NaN for a test by interval alone.
-        enough: whether the planned number of runs was there.
-        adjusted: p value after correction for all tests made together; NaN until it is.
-    """
-
-    dataset: str
-    condition: str
-    hypothesis: str
-    test: str
-    question: str
-    estimate: float
-    low: float
-    high: float
-    threshold: float = 0.0
-    direction: int = 1
-    p_value: float = float("nan")
-    enough: bool = True
-    adjusted: float = float("nan")
-
-    @property
-    def outcome(self) -> str:
-        """ "passes", "opposite" (the interval lies wholly on the wrong side), "fails", or "too few runs"."""
-        if not self.enough:
-            return "too few runs"
-        near, far = sorted(self.direction * (end - self.threshold) for end in (self.low, self.high))
-        by_chance = self.adjusted > RULES.alpha if np.isfinite(self.p_value) else False
-        if near > 0 and not by_chance:
-            return "passes"
-        return "opposite" if far < 0 else "fails"
-
-
-def verdict(evidence: Sequence[Evidence]) -> str:
-    """One word for a hypothesis, from its tests.
-
-    Args:
-        evidence: the tests of one hypothesis on one data set, p values adjusted; at least one.
-
-    Returns:
-        "inconclusive" if a test lacks its planned runs; else "supported" if all tests pass, "refuted" if the interval
-        of any lies wholly on the wrong side of its threshold, "not supported" otherwise.
-
-    Raises:
-        ValueError: no evidence.
-
-    Examples:
-        >>> test = Evidence("digits", "true", "H1", "H1a", "Q above its null", 0.5, 0.4, 0.6, threshold=0.05)
-        >>> verdict([test]), verdict([replace(test, low=-0.2, high=-0.1)])
-        ('supported', 'refuted')
-    """
-    if not evidence:
-        raise ValueError("verdict needs at least one test")
-    outcomes = {item.outcome for item in evidence}
-    if "too few runs" in outcomes:
-        return "inconclusive"
-    if outcomes == {"passes"}:
-        return "supported"
-    return "refuted" if "opposite" in outcomes else "not supported"
 
 
 def h1_evidence(table: pd.DataFrame, condition: str) -> list[Evidence]:
@@ -237,33 +139,6 @@ def collect_evidence(results: Sequence[Results]) -> list[Evidence]:
     if others:
         adjusted |= zip(others, false_discovery_control([found[i].p_value for i in others]), strict=True)
     return [replace(e, adjusted=float(adjusted.get(i, np.nan))) for i, e in enumerate(found)]
-
-
-def is_registered(evidence: Evidence) -> bool:
-    """Whether a test belongs to those fixed in advance that decide a verdict."""
-    return evidence.condition in ("true", "all")
-
-
-def evidence_table(evidence: Sequence[Evidence]) -> pd.DataFrame:
-    """The tests as a table, one row each, with their outcome."""
-    rows = [
-        {
-            "dataset": e.dataset,
-            "labels": e.condition,
-            "hypothesis": e.hypothesis,
-            "test": e.test,
-            "question": e.question,
-            "estimate": e.estimate,
-            "low": e.low,
-            "high": e.high,
-            "threshold": e.threshold,
-            "p": e.p_value,
-            "p adjusted": e.adjusted,
-            "outcome": e.outcome,
-        }
-        for e in evidence
-    ]
-    return pd.DataFrame(rows)
 
 
 def _measure_of(hypothesis: str) -> tuple[str, int]:

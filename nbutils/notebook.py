@@ -15,7 +15,8 @@ from IPython.display import display
 from matplotlib.figure import Figure
 
 from nbutils.display import Html, callout, say, show, show_table
-from nbutils.hypotheses import Evidence, collect_evidence, is_registered, verdict
+from nbutils.evidence import Evidence, is_registered, verdict
+from nbutils.hypotheses import collect_evidence
 from nbutils.parameters import TEMPLATES, check_parameters
 from nbutils.provenance import provenance
 from nbutils.study import Results

@@ -155,6 +155,23 @@ def permuted_orders(count: int, most: int, rng: np.random.Generator) -> np.ndarr
 
 
 def permutation_result(statistic: float, null: np.ndarray, alternative: str) -> Permutation:
+    """A permutation test from its parts.
+
+    Args:
+        statistic: the observed value.
+        null: the statistic under every permutation, the identity among them, shape (permutations,).
+        alternative: "greater", "less" or "two-sided" (distance from the mean of `null`).
+
+    Returns:
+        A :class:`Permutation`.
+
+    Raises:
+        ValueError: unknown alternative.
+
+    Examples:
+        >>> permutation_result(3.0, np.array([3.0, 1.0, 2.0, 0.0]), "greater").p_value
+        0.25
+    """
     if alternative not in ALTERNATIVES:
         raise ValueError(f"alternative must be one of {ALTERNATIVES}, received {alternative!r}")
     centre = null.mean() if alternative == "two-sided" else 0.0

@@ -85,7 +85,7 @@ def train(model: nn.Module, data: Dataset, settings: TrainingSettings, seed: int
     for epoch in range(1, settings.epochs + 1):
         model.train()
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(hash((seed, epoch)) & 0x7FFFFFFF)  # dropout has no generator argument of its own
+            torch.manual_seed((1_000_003 * seed + epoch) % 2**31)  # dropout has no generator argument of its own
             for batch in torch.randperm(len(inputs), generator=order).split(settings.batch_size):
                 loss = cross_entropy(model(inputs[batch]), labels[batch])
                 optimizer.zero_grad(set_to_none=True)

@@ -7,16 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbutils.hypotheses import (
-    RULES,
-    Evidence,
-    between_evidence,
-    collect_evidence,
-    evidence_table,
-    h1_evidence,
-    series_evidence,
-    verdict,
-)
+from nbutils.evidence import RULES, Evidence, evidence_table, verdict
+from nbutils.hypotheses import between_evidence, collect_evidence, h1_evidence, series_evidence
 from nbutils.study import CONDITIONS, NOISE_LEVELS, Results
 
 GOOD = Evidence("d", "true", "H1", "t", "q", estimate=0.5, low=0.4, high=0.6, threshold=0.05)

@@ -1,0 +1,192 @@
+"""The real thing, small: `make book` in a copy of the project whose path has a space, then every page looked at."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+LOADING = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "object": "data"}
+OPTIONS = ["SEEDS=2", "EPOCHS=2", f"PY={sys.executable}"]
+
+
+class Page(HTMLParser):
+    """Collects what a page loads, links to, shows and says."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loads, self.links, self.ids, self.headings = [], [], set(), []
+        self.images_without_alt, self.figures, self.silent_svgs = [], 0, 0
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        found = dict(attrs)
+        if "id" in found:
+            self.ids.add(found["id"])
+        if tag in LOADING and found.get(LOADING[tag]) and found.get("rel") not in ("next", "prev", "canonical"):
+            self.loads.append(found[LOADING[tag]])
+        if tag == "a" and found.get("href"):
+            self.links.append(found["href"])
+        if tag == "img" and not (found.get("alt") or "").strip():
+            self.images_without_alt.append(found.get("src"))
+        if tag == "figure":
+            self.figures += 1
+        if tag == "svg" and found.get("role") == "img" and not (found.get("aria-label") or "").strip():
+            self.silent_svgs += 1
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    """A copy of the tracked files with a book built by `make book`."""
+    folder = tmp_path_factory.mktemp("book") / "a folder"
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    (folder / ".venv").mkdir()
+    (folder / ".venv/ready").touch()
+    done = make(folder)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "Open book/_build/html/index.html" in done.stdout
+    return folder
+
+
+def make(folder: Path, *more: str) -> subprocess.CompletedProcess:
+    command = ["make", "book", *OPTIONS, *more]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200)
+
+
+@pytest.fixture(scope="module")
+def pages(project) -> dict[Path, Page]:
+    html = project / "book/_build/html"
+    found = [p for p in html.rglob("*.html") if "_static" not in p.parts]
+    return {p.relative_to(html): Page(p.read_text("utf-8")) for p in found}
+
+
+def test_every_page_of_the_toc_exists(project, pages):
+    toc = yaml.safe_load((project / "_toc.yml").read_text("utf-8"))
+    files = [toc["root"], *(c["file"] for part in toc["parts"] for c in part["chapters"])]
+    assert {Path(f"{f}.html") for f in files} <= set(pages)
+    assert len(files) > 20
+
+
+def test_titles_are_unique(project, pages):
+    titles = []
+    for path in pages:
+        if path.parts[0] == "book":
+            text = (project / "book/_build/html" / path).read_text("utf-8")
+            titles.append(re.search(r"<title>(.*?)</title>", text, re.DOTALL)[1])
+    assert len(titles) == len(set(titles))
+
+
+def test_no_page_loads_anything_from_outside(pages):
+    for path, page in pages.items():
+        outside = [u for u in page.loads if urlsplit(u).scheme not in ("", "data") or u.startswith("//")]
+        assert not outside, f"{path} loads {outside}"
+
+
+def test_what_pages_load_is_there(project, pages):
+    html = project / "book/_build/html"
+    for path, page in pages.items():
+        for url in page.loads:
+            if not url.startswith("data:"):
+                target = (html / path).parent / unquote(urlsplit(url).path)
+                assert target.exists(), f"{path} loads {url}"
+
+
+def test_links_inside_the_book_lead_somewhere(project, pages):
+    html = (project / "book/_build/html").resolve()
+    checked = 0
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or link.startswith("//"):
+                continue
+            target = ((html / path).parent / unquote(parts.path)).resolve() if parts.path else html / path
+            assert target.exists(), f"{path} links to {link}"
+            known = pages.get(target.relative_to(html))
+            if parts.fragment and known:
+                assert unquote(parts.fragment) in known.ids | {"main-content"}, f"{path} links to {link}"
+            checked += 1
+    assert checked > 500
+
+
+def test_images_and_figures_speak(pages):
+    for path, page in pages.items():
+        assert not page.images_without_alt, path
+        assert page.silent_svgs == 0, path
+    for name in ("h1_communities", "h2_modularity", "h3_entropy"):
+        assert pages[Path(f"book/pages/digits/{name}.html")].figures >= 5
+
+
+def test_no_traceback_no_placeholder_no_machine(project, pages):
+    for path in pages:
+        text = (project / "book/_build/html" / path).read_text("utf-8")
+        assert "Traceback" not in text, path
+        assert str(project) not in text, path
+        assert str(Path.home()) not in text or str(Path.home()) == "/", path
+
+
+def test_pages_show_verdicts_and_honest_words(project):
+    for name in ("h1_communities", "h2_modularity", "h3_entropy"):
+        text = (project / f"book/_build/html/book/pages/mnist-5k/{name}.html").read_text("utf-8")
+        assert f"{name[:2].upper()} on mnist-5k: inconclusive" in text  # two networks are too few
+        assert "too few runs" in text
+
+
+def test_the_api_page_documents_public_functions(project):
+    text = (project / "book/_build/html/book/api.html").read_text("utf-8")
+    for name in ("graphs.activation_pattern_graph", "hooks.capture", "correlations.session_permutation"):
+        assert f'id="nbutils.{name}"' in text
+
+
+def test_nothing_happens_when_nothing_changed(project):
+    html = project / "book/_build/html/index.html"
+    before = html.stat().st_mtime_ns
+    done = make(project)
+    assert done.returncode == 0
+    assert "0 computed" in done.stdout
+    assert "8 up to date, 0 executed" in done.stdout
+    assert html.stat().st_mtime_ns == before
+
+
+def test_a_smaller_book(project):
+    done = make(project, "DATASETS=digits")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    index = (project / "book/_build/html/book/intro.html").read_text("utf-8")
+    assert "pages/digits/h1_communities.html" in index
+    assert "pages/mnist-5k" not in index
+
+
+def test_wrong_make_options_are_refused(project):
+    for option, words in (("DATASETS=mnist", "dataset must be one of"), ("SEEDS=0", "seeds: ")):
+        done = make(project, option)
+        assert done.returncode != 0
+        assert words in done.stderr
+
+
+def test_a_strict_build_fails_on_a_broken_link(project):
+    page = project / "book/glossary.md"
+    text = page.read_text("utf-8")
+    page.write_text(text + "\n[nowhere](no_such_page.md)\n", "utf-8")
+    try:
+        assert make(project).returncode != 0
+        assert make(project).returncode != 0, "a failed build must not look up to date"
+    finally:
+        page.write_text(text, "utf-8")
+
+
+def test_help_lists_commands():
+    text = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, env=os.environ).stdout
+    for word in ("make book", "make test", "make lab", "DATASETS", "SEEDS", "JOBS"):
+        assert word in text

@@ -1,0 +1,98 @@
+"""What the documents promise exists: names, commands, options, licences."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+import nbutils as nb
+from nbutils.__main__ import _parser
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").rglob("*.md"))]
+DOCUMENTS = [d for d in DOCUMENTS if "_build" not in d.parts]
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_python_in_documents_uses_names_that_exist(path):
+    for block in blocks(path.read_text("utf-8"), "python"):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "nb":
+                assert hasattr(nb, node.attr), node.attr
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_commands_in_documents_are_understood(path):
+    text = path.read_text("utf-8")
+    for line in re.findall(r"python -m nbutils ([^\n`)]*)", text):
+        words = line.split("#")[0].split()
+        if words and words[0] in ("run", "pages", "runs", "glance"):
+            _parser().parse_args(words)
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    assert set(re.findall(r"(?:^|`)make ([a-z]+)", text, re.MULTILINE)) <= targets
+
+
+def test_functions_named_in_the_methods_exist():
+    for path in sorted((ROOT / "book/methods").glob("*.md")):
+        for name in re.findall(r"\| `([a-z_]+)` \|", path.read_text("utf-8")):
+            assert hasattr(nb, name), name
+
+
+def test_local_links_of_top_level_documents():
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text("utf-8")):
+            if not target.startswith("http"):
+                assert (ROOT / target).exists(), target
+
+
+def test_bibliography_is_sorted_and_used():
+    keys = re.findall(r"^@\w+\{(\w+),", (ROOT / "book/references.bib").read_text("utf-8"), re.MULTILINE)
+    assert keys == sorted(keys)
+    cited = set()
+    for path in DOCUMENTS:
+        for group in re.findall(r"\{cite(?::t)?\}`([^`]+)`", path.read_text("utf-8")):
+            cited |= set(group.split(","))
+    assert cited <= set(keys)
+    assert set(keys) <= cited, f"never cited: {set(keys) - cited}"
+
+
+def test_configuration_is_short_and_strict():
+    text = (ROOT / "_config.yml").read_text("utf-8")
+    assert len(text.splitlines()) <= 60
+    config = yaml.safe_load(text)
+    assert config["execute"]["execute_notebooks"] == "off"
+    assert "-W -n --keep-going" in (ROOT / "Makefile").read_text("utf-8")
+    assert (ROOT / "requirements.txt").read_text("utf-8").rstrip().endswith("-e .")
+
+
+def test_citation_and_licence():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert citation["license"] == "BSD-3-Clause"
+    assert citation["version"] == nb.__version__
+    assert "BSD 3-Clause" in (ROOT / "LICENSE").read_text("utf-8")
+
+
+def test_the_readme_results_were_written_by_code():
+    from nbutils.glance import END, FIGURE, START
+
+    text = (ROOT / "README.md").read_text("utf-8")
+    section = text[text.index(START) : text.index(END)]
+    assert re.search(r"trained at commit `[0-9a-f]{12}\+?`", section)
+    words = {w.strip() for row in section.splitlines() if row.startswith("| digits") for w in row.split("|")[2:5]}
+    assert words <= {"supported", "not supported", "refuted", "inconclusive"}
+    assert (ROOT / FIGURE).exists()
+
+
+def test_no_outputs_or_data_are_tracked():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    assert not [f for f in listed if f.endswith((".npz", ".gz", ".pt", ".pkl", ".parquet"))]
+    assert not [f for f in listed if f.startswith(("book/pages", "book/_build"))]

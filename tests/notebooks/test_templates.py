@@ -1,0 +1,131 @@
+"""The house rules for notebooks, checked by machine, and every template executed by plain papermill."""
+
+from __future__ import annotations
+
+import ast
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+
+from nbutils.parameters import TEMPLATES
+
+FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
+NAMES = sorted(p.stem for p in FOLDER.glob("*.ipynb"))
+
+
+def read(name: str):
+    return nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+
+
+def code_cells(name: str) -> list:
+    return [c for c in read(name).cells if c.cell_type == "code"]
+
+
+def lines(cell) -> list[str]:
+    return [x for x in cell.source.splitlines() if x.strip() and not x.strip().startswith("#")]
+
+
+def test_every_template_is_known():
+    assert set(NAMES) == set(TEMPLATES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_declared_parameters_are_the_notebook_s(name):
+    found = papermill.inspect_notebook(str(FOLDER / f"{name}.ipynb"))
+    fields = TEMPLATES[name].model_fields
+    assert set(found) == set(fields)
+    for key, item in found.items():
+        assert ast.literal_eval(item["default"]) == fields[key].default, key
+        assert item["help"], f"{key} needs a help comment"
+        assert item["inferred_type_name"] == fields[key].annotation.__name__, key
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_templates_are_clean(name):
+    cells = read(name).cells
+    assert all(not c.get("outputs") and not c.get("execution_count") for c in cells)
+    assert len({c.id for c in cells}) == len(cells)
+    assert cells[0].source.startswith("# ")
+    assert sum(c.source.count("\n# ") + c.source.startswith("# ") for c in cells if c.cell_type == "markdown") == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_shape_of_a_page(name):
+    text = "\n\n".join(c.source for c in read(name).cells)
+    for part in ("At a glance", "any number", "A known answer", "nb.open_page", "assert ", "Sources."):
+        assert part in text, part
+    promised = re.findall(r"^- (.+\?)$", read(name).cells[0].source, re.MULTILINE)
+    assert len(promised) == 3
+    closing = next(c.source for c in reversed(read(name).cells) if c.cell_type == "markdown")
+    assert len(re.findall(r"^- ", closing, re.MULTILINE)) >= 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_more_prose_than_code(name):
+    visible = [c for c in code_cells(name) if not {"parameters", "hide-input"} & set(c.metadata.get("tags", []))]
+    lengths = [len(lines(c)) for c in visible]
+    assert statistics.median(lengths) <= 6
+    assert max(lengths) <= 12
+    everything = [len(lines(c)) for c in code_cells(name)]
+    assert sum(n > 20 for n in everything) == 0
+    words = sum(len(c.source.split()) for c in read(name).cells if c.cell_type == "markdown")
+    assert words / sum(lengths) >= 8
+    tree = ast.parse("\n".join(c.source for c in code_cells(name)))
+    assert not [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    assert len([n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]) <= 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_of_a_template_lead_somewhere(name, root):
+    for cell in read(name).cells:
+        for target in re.findall(r"\]\(([^)#]+)\)", cell.source):
+            if not target.startswith("http"):
+                assert (FOLDER / target).exists(), target
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path):
+    options = ["-p", "epochs", "2"]
+    if name == "synthesis":
+        options += ["-p", "study", "digits mnist-5k", "-p", "seeds", "2"]
+    elif name != "start_here":
+        options += ["-p", "dataset", "mnist-5k", "-p", "seeds", "2"]
+    done = papermill_cli(name, tmp_path, *options)
+    assert done.returncode == 0, done.stderr[-2000:]
+    cells = nbformat.read(tmp_path / "out.ipynb", as_version=4).cells
+    outputs = [o for c in cells if c.cell_type == "code" for o in c.outputs]
+    assert not [o for o in outputs if o.output_type in ("error", "stream")], "pages show results, not streams"
+    assert any("nb-callout" in o.get("data", {}).get("text/html", "") for o in outputs) or name == "synthesis"
+
+
+def test_defaults_run_on_their_own(tmp_path):
+    assert papermill_cli("h2_modularity", tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["-p", "sedes", "2"], "h2_modularity has no parameter 'sedes' (did you mean 'seeds'?)"),
+        (["-p", "seeds", "many"], "seeds: input should be a valid integer, received 'many'"),
+        (["-p", "dataset", "mnist"], "dataset must be one of digits, mnist-5k, received 'mnist'"),
+    ],
+)
+def test_wrong_parameters_stop_in_the_first_cells(options, words, tmp_path):
+    done = papermill_cli("h2_modularity", tmp_path, *options)
+    assert done.returncode != 0
+    assert words in done.stderr
+    cells = nbformat.read(tmp_path / "out.ipynb", as_version=4).cells
+    ran = [c for c in cells if c.cell_type == "code" and c.execution_count]
+    assert len(ran) <= 4
+
+
+def papermill_cli(name: str, folder: Path, *options: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "papermill", str(FOLDER / f"{name}.ipynb"), str(folder / "out.ipynb")]
+    extra = ["-k", "python3", "--no-progress-bar", "--cwd", str(folder)]
+    return subprocess.run([*command, *options, *extra], capture_output=True, text=True, timeout=600)

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from nbutils.__main__ import main
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "nbutils", *arguments], capture_output=True, text=True)
+
+
+def test_help_names_every_command():
+    text = run("--help").stdout
+    for command in ("run", "pages", "glance", "runs"):
+        assert command in text
+        assert run(command, "--help").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "--datasets", "mnsit"], "dataset must be one of digits, mnist-5k, received 'mnsit'"),
+        (["run", "--seeds", "0"], "seeds: input should be greater than or equal to 1, received 0"),
+        (["run", "--epochs", "-3"], "epochs: input should be greater than or equal to 1, received -3"),
+        (["run", "--jobs", "0"], "--jobs must be at least 1, received 0"),
+        (["pages", "--datasets", "cifar10"], "dataset must be one of"),
+        (["pages", "--root", "/nonexistent"], "No such file or directory"),
+    ],
+)
+def test_bad_input_is_one_sentence_before_anything_starts(arguments, words, own_store, capsys):
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert not own_store.exists()
+
+
+def test_unknown_options_are_refused(own_store):
+    for arguments in (["run", "--sedes", "3"], ["train"], [], ["run", "--seeds", "many"]):
+        done = run(*arguments)
+        assert done.returncode == 2
+        assert "usage:" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not own_store.exists()
+
+
+def test_run_then_list_then_run_again(own_store):
+    first = run("run", "--datasets", "digits", "--seeds", "1", "--epochs", "1", "--jobs", "2")
+    assert first.returncode == 0, first.stderr
+    assert "0 were there, 8 computed, 0 failed" in first.stdout
+    assert "8/8 runs" in first.stdout
+    listing = run("runs")
+    assert "8 runs," in listing.stdout
+    assert "mixed:0.5" in listing.stdout
+    second = run("run", "--datasets", "digits", "--seeds", "1", "--epochs", "1")
+    assert "8 were there, 0 computed, 0 failed" in second.stdout
+    assert "0 runs," in run("runs", "--dataset", "mnist-5k").stdout
+    assert "Removed 0 results" in run("runs", "--prune").stdout

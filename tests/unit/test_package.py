@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import nbutils
+
+# Data flow one way: a module imports only modules that stand before it.
+ORDER = [
+    "arrays",
+    "datasets",
+    "models",
+    "training",
+    "hooks",
+    "activations",
+    "provenance",
+    "store",
+    "specs",
+    "recording",
+    "runs",
+    "graphs",
+    "communities",
+    "entropy",
+    "information",
+    "baselines",
+    "nulls",
+    "stats",
+    "correlations",
+    "measures",
+    "workers",
+    "study",
+    "evidence",
+    "hypotheses",
+    "comparisons",
+    "parameters",
+    "display",
+    "figures",
+    "notebook",
+    "kernels",
+    "publish",
+    "glance",
+    "inventory",
+    "__main__",
+]
+
+
+def modules(root):
+    return sorted(p for p in (root / "nbutils").glob("*.py") if p.stem != "__init__")
+
+
+def test_every_exported_name_exists_and_is_documented():
+    for name in nbutils.__all__:
+        item = getattr(nbutils, name)
+        if not isinstance(item, tuple):
+            assert inspect.getdoc(item), name
+
+
+def test_required_names_are_exported():
+    wanted = [
+        "capture",
+        "capture_activations",
+        "firing",
+        "cofiring_counts",
+        "activation_pattern_graph",
+        "to_networkx",
+        "detect_communities",
+        "modularity",
+        "well_defined_communities",
+        "firing_entropy",
+        "pattern_entropy",
+        "class_conditional_entropy",
+        "binned_entropy",
+        "mutual_information",
+        "total_correlation",
+        "circular_shift_null",
+        "within_class_null",
+        "session_permutation",
+        "bootstrap_interval",
+        "verdict",
+    ]
+    assert set(wanted) <= set(nbutils.__all__)
+    assert all(callable(getattr(nbutils, name)) for name in wanted)
+
+
+def test_unknown_names_say_what_there_is():
+    with pytest.raises(AttributeError, match="nbutils has no 'modularty'"):
+        nbutils.modularty  # noqa: B018
+
+
+def test_importing_is_light_and_metrics_need_no_torch():
+    code = """
+import sys
+import nbutils
+assert "numpy" not in sys.modules and "torch" not in sys.modules
+graph = nbutils.activation_pattern_graph([[1, 1], [1, 1]])
+nbutils.detect_communities(graph)
+nbutils.pattern_entropy([[1, 1], [1, 1]])
+assert "torch" not in sys.modules, "metrics on arrays must not load PyTorch"
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_data_flow_one_way(root):
+    assert sorted(ORDER) == [p.stem for p in modules(root)]
+    for path in modules(root):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("nbutils."):
+                name = node.module.removeprefix("nbutils.")
+                assert ORDER.index(name) < ORDER.index(path.stem), f"{path.stem} imports {name}"
+
+
+def test_modules_and_functions_stay_small(root):
+    lengths = []
+    for path in modules(root):
+        text = path.read_text("utf-8")
+        assert len(text.splitlines()) <= 250, path.name
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                doc = node.body[0]
+                has_doc = isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant)
+                first = node.body[1].lineno if has_doc and len(node.body) > 1 else doc.lineno
+                lengths.append(node.end_lineno - first + 1)
+    assert sorted(lengths)[int(0.9 * len(lengths))] <= 30
+
+
+def test_every_public_function_is_typed_and_documented(root):
+    for path in modules(root):
+        tree = ast.parse(path.read_text("utf-8"))
+        assert ast.get_docstring(tree), path.name
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                assert ast.get_docstring(node), f"{path.stem}.{node.name}"
+                assert node.returns is not None, f"{path.stem}.{node.name}"
+                arguments = [*node.args.args, *node.args.kwonlyargs]
+                assert all(a.annotation for a in arguments), f"{path.stem}.{node.name}"
+
+
+def test_the_api_page_lists_every_module(root):
+    page = (root / "book/api.md").read_text("utf-8")
+    for path in modules(root):
+        if path.stem not in ("__main__", "arrays"):
+            assert f"automodule:: nbutils.{path.stem}\n" in page, path.stem

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+from nbutils.publish import PageJob, book_toc, execute_page, page_jobs, publish
+
+
+def files(toc: dict) -> list[str]:
+    return [c["file"] for part in toc["parts"] for c in part["chapters"]]
+
+
+def test_the_order_is_the_toc_s(root):
+    toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
+    assert book_toc(root, ["digits", "mnist-5k"]) == toc
+
+
+def test_a_smaller_book_leaves_out_other_data_sets(root):
+    small = book_toc(root, ["digits"])
+    assert not any("mnist-5k" in f for f in files(small))
+    assert "book/pages/digits/h1_communities" in files(small)
+    assert "book/pages/summary/synthesis" in files(small)
+    assert "MNIST, 5,000 images" not in [p["caption"] for p in small["parts"]]
+    with pytest.raises(ValueError, match="dataset must be one of"):
+        book_toc(root, ["cifar10"])
+
+
+def test_jobs_of_a_book(root):
+    jobs = {f"{j.output.parent.name}/{j.output.stem}": j for j in page_jobs(root, ["digits", "mnist-5k"], 4, 3)}
+    assert len(jobs) == 8
+    assert dict(jobs["mnist-5k/h2_modularity"].parameters) == {
+        "epochs": 3,
+        "study": "digits mnist-5k",
+        "seeds": 4,
+        "dataset": "mnist-5k",
+    }
+    assert dict(jobs["tour/start_here"].parameters) == {"epochs": 3}
+    titles = [(j.template.stem, j.title) for j in jobs.values()]
+    assert len(titles) == len(set(titles))
+
+
+def make(folder: Path, code: str) -> PageJob:
+    (folder / "notebooks").mkdir(exist_ok=True)
+    notebook = nbformat.v4.new_notebook(
+        cells=[
+            nbformat.v4.new_markdown_cell("# A title\n\n[link](../book/intro.md)"),
+            nbformat.v4.new_code_cell("x: int = 1", metadata={"tags": ["parameters"]}),
+            nbformat.v4.new_code_cell(code),
+        ]
+    )
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    template = folder / "notebooks" / "page.ipynb"
+    nbformat.write(notebook, template)
+    return PageJob(template, folder / "book/pages/digits/page.ipynb", (("x", 5),), "Digits")
+
+
+def test_a_page_is_executed_finished_and_then_left_alone(tmp_path):
+    job, lines = make(tmp_path, "print(x + 1)"), []
+    assert publish([job], 1, lines.append) == []
+    page = nbformat.read(job.output, as_version=4)
+    assert page.cells[0].source == "# A title — Digits\n\n[link](../../intro.md)"
+    assert page.cells[-1].outputs[0].text == "6\n"
+    assert all("remove-cell" in c.metadata.tags for c in page.cells[1:3])
+    assert str(tmp_path) not in job.output.read_text()
+    before = job.output.stat().st_mtime_ns
+    publish([job], 1, lines.append)
+    assert job.output.stat().st_mtime_ns == before
+    assert lines[-1].startswith("Pages: 1 up to date, 0 executed")
+    changed = make(tmp_path, "print(x + 2)")
+    publish([changed], 1, lines.append)
+    assert nbformat.read(job.output, as_version=4).cells[-1].outputs[0].text == "7\n"
+
+
+def test_parameters_are_part_of_what_makes_a_page_current(tmp_path):
+    job = make(tmp_path, "print(x)")
+    publish([job], 1, lambda _line: None)
+    other = PageJob(job.template, job.output, (("x", 6),), "Digits")
+    publish([other], 1, lambda _line: None)
+    assert nbformat.read(job.output, as_version=4).cells[-1].outputs[0].text == "6\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("raise ValueError('broken thing')", "broken thing"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "DeadKernelError"),
+    ],
+)
+def test_a_failing_page_is_reported_and_the_old_one_kept(tmp_path, code, words):
+    good = make(tmp_path, "print(x)")
+    assert execute_page(good) == ""
+    text = good.output.read_text()
+    bad, lines = make(tmp_path, code), []
+    assert publish([bad], 1, lines.append) == [bad]
+    assert words in lines[0]
+    assert good.output.read_text() == text
+    assert not list(good.output.parent.glob(".*"))
+    publish([make(tmp_path, "print(x)")], 1, lines.append)
+    assert not list(good.output.parent.glob("*.failed.ipynb"))
+
+
+def test_the_failed_notebook_is_kept_to_look_at(tmp_path):
+    job = make(tmp_path, "raise ValueError('broken thing')")
+    execute_page(job)
+    failed = nbformat.read(job.output.with_suffix(".failed.ipynb"), as_version=4)
+    assert any("broken thing" in str(c.get("outputs")) for c in failed.cells)
+    assert not job.output.exists()
+
+
+def test_half_written_pages_are_executed_again(tmp_path):
+    job = make(tmp_path, "print(x)")
+    execute_page(job)
+    job.output.write_text(job.output.read_text()[:200])
+    publish([job], 1, lambda _line: None)
+    assert nbformat.read(job.output, as_version=4).cells[-1].outputs[0].text == "5\n"
+    shutil.rmtree(job.output.parent)
