@@ -54,5 +54,5 @@ clean: ## remove the built book and executed pages (runs stay in the store)
 
 # Rebuilt when prose, configuration, a page or a docstring is newer than the book. `pages` writes only what changed.
 $(HTML): $(shell find book _build/toc.yml -not -path 'book/_build*' -not -name '.*' -type f 2>/dev/null) _config.yml _toc.yml $(wildcard nbutils/*.py)
-	$(PY) -m jupyter_book.cli.main build . --toc _build/toc.yml --path-output book --all -W -n --keep-going -q
+	$(PY) -c 'from jupyter_book.cli.main import main; main()' build . --toc _build/toc.yml --path-output book --all -W -n --keep-going -q
 	@touch $(HTML)

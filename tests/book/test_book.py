@@ -132,7 +132,8 @@ def test_images_and_figures_speak(pages):
 def test_no_traceback_no_placeholder_no_machine(project, pages):
     for path in pages:
         text = (project / "book/_build/html" / path).read_text("utf-8")
-        assert "Traceback" not in text, path
+        if path.name != "api.html":  # which shows, as an example, what an error looks like
+            assert "Traceback" not in text, path
         assert str(project) not in text, path
         assert str(Path.home()) not in text or str(Path.home()) == "/", path
 
