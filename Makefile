@@ -32,7 +32,7 @@ test: .venv/ready ## style, unit, notebook and book tests: all that CI runs
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m nbstripout --verify --keep-id notebooks/*.ipynb
-	$(PY) -m pytest -n 2
+	$(PY) -m pytest -n 2 --dist loadfile
 
 lab: .venv/ready ## open the notebooks in JupyterLab
 	$(PY) -m jupyter lab --notebook-dir=notebooks

@@ -139,7 +139,7 @@ def graph_drawing(graph: Any, communities: np.ndarray, layers: np.ndarray) -> Fi
     """The graph drawn by force: colour is the community, shape the layer; isolated neurons are left out."""
     shown = nx.Graph(to_networkx(graph))
     shown.remove_nodes_from([node for node in list(shown) if communities[node] < 0])
-    place = nx.spring_layout(shown, seed=1, k=1.7 / np.sqrt(max(len(shown), 1)), iterations=200)
+    place = _layout(shown)
     colours = sns.color_palette("husl", max(int(communities.max()) + 1, 1))
     with figure_style():
         fig, ax = plt.subplots(figsize=(6.4, 4.6))
@@ -155,6 +155,15 @@ def graph_drawing(graph: Any, communities: np.ndarray, layers: np.ndarray) -> Fi
         ax.set_axis_off()
         plt.close(fig)
     return fig
+
+
+def _layout(graph: nx.Graph) -> dict[int, np.ndarray]:
+    """Positions by force; a faint pull between all neurons keeps separate parts of the graph in one picture."""
+    heaviest = max((weight for *_, weight in graph.edges(data="weight")), default=1.0)
+    pulled = nx.complete_graph(list(graph))
+    for a, b, attributes in pulled.edges(data=True):
+        attributes["weight"] = 0.01 + (graph[a][b]["weight"] / heaviest if graph.has_edge(a, b) else 0.0)
+    return nx.spring_layout(pulled, seed=1, iterations=300) if len(graph) else {}
 
 
 def series(table: pd.DataFrame, measure: str, ylabel: str) -> Figure:

@@ -70,12 +70,13 @@ class Results:
         """Rows of the eight label-noise levels, the same few seeds at every level; first and last epoch."""
         return self.table[self.table["labels"].isin(NOISE_LEVELS) & (self.table["seed"] < NOISE_SEEDS)]
 
-    def run(self, labels: str = "true", seed: int = 0) -> Run:
-        """One run of the study."""
+    def run(self, labels: str = "true", seed: int | None = None) -> Run:
+        """One finished run of the study: of that seed, or the first that did not fail."""
         for run in self.runs:
-            if (run.spec.labels, run.spec.seed) == (labels, seed):
+            if run.spec.labels == labels and seed in (None, run.spec.seed) and not run.failed:
                 return run
-        raise ValueError(f"the study has no run with labels={labels!r} and seed={seed!r}")
+        wanted = f"labels={labels!r}" + ("" if seed is None else f" and seed={seed!r}")
+        raise ValueError(f"the study has no finished run with {wanted}")
 
 
 class Study(BaseModel):

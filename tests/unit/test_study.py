@@ -34,7 +34,7 @@ def test_results_hold_all_runs_and_reuse_them(own_store):
     assert len(second.table) == 8 * 2
     assert set(second.conditions()["labels"]) == set(CONDITIONS)
     assert second.run("random").spec.labels == "random"
-    with pytest.raises(ValueError, match="no run with labels='true' and seed=9"):
+    with pytest.raises(ValueError, match="no finished run with labels='true' and seed=9"):
         second.run("true", 9)
     assert second.failed.empty
     assert second.dataset == "digits"
@@ -59,6 +59,8 @@ def test_a_failed_run_is_shown_and_stops_no_other(own_store, monkeypatch):
     assert "diverged" in results.failed["reason"][0]
     assert set(results.table["labels"]) == set(NOISE_LEVELS) - {"random"}
     assert len(failures(Study(**TINY).tasks())) == 1
+    with pytest.raises(ValueError, match="no finished run with labels='random'"):
+        results.run("random")
 
 
 def mark(folder_and_name: tuple[str, str]) -> str:
