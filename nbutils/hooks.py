@@ -111,7 +111,7 @@ def capture_activations(
         reduce: "mean" or "max" over positions or tokens.
 
     Returns:
-        {layer name: float array of shape (examples, neurons)}, in the model's order.
+        A dictionary from layer name to a float array of shape (examples, neurons), in the model's order.
 
     Raises:
         ValueError: no layer matches, there are no examples, or an argument is out of range.

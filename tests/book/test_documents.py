@@ -47,6 +47,16 @@ def test_functions_named_in_the_methods_exist():
             assert hasattr(nb, name), name
 
 
+def test_numbers_in_the_methods_are_the_defaults():
+    words = {2: "two", 5: "five", 10: "ten"}
+    spec = nb.MeasureSpec()
+    graph = (ROOT / "book/methods/graph.md").read_text("utf-8")
+    assert f"mean over {words[spec.null_draws]} draws" in graph
+    assert f"heaviest **{spec.density:.0%}** of all pairs".replace("%", " %") in graph
+    assert f"from\n{words[spec.seeds]} random seeds" in (ROOT / "book/methods/communities.md").read_text("utf-8")
+    assert "**2,000 training images" in (ROOT / "book/methods/capture.md").read_text("utf-8")
+
+
 def test_local_links_of_top_level_documents():
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
         for target in re.findall(r"\]\(([^)#]+)\)", path.read_text("utf-8")):
