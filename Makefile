@@ -35,7 +35,7 @@ test: .venv/ready ## style, unit, notebook and book tests: all that CI runs
 	$(PY) -m pytest -n 2 --dist loadfile
 
 lab: .venv/ready ## open the notebooks in JupyterLab
-	$(PY) -m jupyter lab --notebook-dir=notebooks
+	$(PY) -m jupyter lab notebooks/start_here.ipynb
 
 runs: .venv/ready ## list the runs in the store
 	@$(PY) -m nbutils runs

@@ -41,10 +41,8 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
         return getattr(import_module(f"nbutils.{_EXPORTS[name]}"), name)
-    if name == "figures":
-        return import_module("nbutils.figures")
     raise AttributeError(f"nbutils has no {name!r}; it has {', '.join(__all__)}")
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "figures"]
+    return list(__all__)

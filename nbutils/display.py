@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 
 __all__ = ["Html", "callout", "figure_style", "say", "show", "show_table"]
 
+GREY = "#8a8f98"  # for what is not the point: readable on white and on black
 INK = "#010203"  # stands for "the page's text colour" until the figure is written
 STYLE = {
     "figure.facecolor": "none",
@@ -45,7 +46,7 @@ VERDICT_COLOURS = {
     "supported": "#2a9d6f",
     "not supported": "#d97a1a",
     "refuted": "#c8463c",
-    "inconclusive": "#8a8f98",
+    "inconclusive": GREY,
 }
 
 

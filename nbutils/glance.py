@@ -8,7 +8,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from nbutils.display import INK, STYLE
+from nbutils.display import GREY, INK, STYLE
 from nbutils.evidence import Evidence, is_registered, verdict
 from nbutils.figures import forest
 from nbutils.study import Results
@@ -17,7 +17,6 @@ __all__ = ["FIGURE", "glance_text", "write_glance"]
 
 START, END = "<!-- results: written by `make glance` -->", "<!-- end of results -->"
 FIGURE = Path("book/_static/glance.svg")
-GREY = "#7d828b"  # readable on white and on black alike
 
 
 def glance_text(results: Sequence[Results], evidence: Sequence[Evidence]) -> str:

@@ -2,46 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 
 from torch import nn
 
-__all__ = ["HIDDEN_LAYERS", "build_model", "hidden_widths"]
+from nbutils.architectures import hidden_widths
 
-HIDDEN_LAYERS = "hidden*.relu"  # where a hidden unit's post-non-linearity output is read
-
-
-def hidden_widths(model: str) -> tuple[int, ...]:
-    """Widths of the hidden layers that a model name asks for.
-
-    Args:
-        model: "mlp:<width>-<width>-...", first hidden layer first.
-
-    Returns:
-        One width per hidden layer.
-
-    Raises:
-        ValueError: the name is not of that form, or a width is 0.
-
-    Examples:
-        >>> hidden_widths("mlp:256-128-64")
-        (256, 128, 64)
-    """
-    match = re.fullmatch(r"mlp:(\d+(?:-\d+)*)", model) if isinstance(model, str) else None
-    widths = tuple(int(w) for w in match[1].split("-")) if match else ()
-    if not widths or 0 in widths:
-        raise ValueError(
-            f"model must be 'mlp:' and the widths of its hidden layers, such as 'mlp:256-128-64', received {model!r}"
-        )
-    return widths
+__all__ = ["build_model"]
 
 
 def build_model(model: str, inputs: int, classes: int, dropout: float = 0.0) -> nn.Sequential:
     """A fully connected ReLU network with PyTorch's default initialisation.
 
     Args:
-        model: see :func:`hidden_widths`.
+        model: see :func:`nbutils.architectures.hidden_widths`.
         inputs: number of input values per example.
         classes: number of outputs.
         dropout: share of a hidden layer's outputs dropped in training, in [0, 1).

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from nbutils.models import hidden_widths
+from nbutils.architectures import hidden_widths
 from nbutils.specs import known_dataset
 from nbutils.study import Study
 

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 from nbutils.activations import activation_histogram, class_means, firing
+from nbutils.architectures import HIDDEN_LAYERS
 from nbutils.datasets import Dataset, probe_indices
 from nbutils.hooks import NonFiniteError, capture_activations
-from nbutils.models import HIDDEN_LAYERS, build_model
+from nbutils.models import build_model
 from nbutils.specs import RunSpec
 from nbutils.training import Epoch, TrainingSettings, one_thread, score, train
 

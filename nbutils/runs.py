@@ -11,23 +11,24 @@ import json
 import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import torch
 
+from nbutils.architectures import hidden_widths
 from nbutils.datasets import load_dataset
-from nbutils.models import build_model, hidden_widths
 from nbutils.provenance import code_digest, provenance
-from nbutils.recording import record_run
 from nbutils.specs import RunSpec
 from nbutils.store import Store
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 __all__ = ["Run", "run_address", "run_once"]
 
 # The modules that decide what a run contains. A change of what they do retrains; a change anywhere else never does.
-MAKERS = ("datasets", "models", "training", "hooks", "activations", "recording")
+MAKERS = ("datasets", "architectures", "models", "training", "hooks", "activations", "recording")
 
 
 def run_address(spec: RunSpec) -> str:
@@ -114,10 +115,14 @@ class Run:
         """True class of each probe example, shape (probe,)."""
         return self._snapshots["probe_labels"]
 
-    def network(self, epoch: int = -1) -> torch.nn.Module:
+    def network(self, epoch: int = -1) -> Module:
         """The trained network (-1), or the untrained one (0), in evaluation mode."""
         if epoch not in (0, -1):
             raise ValueError(f"only the first (0) and the last (-1) weights are stored, received epoch {epoch!r}")
+        import torch
+
+        from nbutils.models import build_model
+
         data = load_dataset(self.spec.dataset)
         model = build_model(self.spec.model, data.train_inputs.shape[1], len(data.classes), self.spec.dropout)
         stored = self.store.arrays(self.address, "first_weights" if epoch == 0 else "last_weights")
@@ -151,6 +156,8 @@ def run_once(spec: RunSpec, store: Store | None = None) -> Run:
         spec.check()
         with store.lock(where):
             if (record := store.read(where)) is None:
+                from nbutils.recording import record_run  # loads PyTorch, which reading a stored run never needs
+
                 start = time.perf_counter()
                 summary, arrays = record_run(spec)
                 seconds = round(time.perf_counter() - start, 3)

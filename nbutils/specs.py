@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from nbutils.activations import firing_share
+from nbutils.architectures import hidden_widths
 from nbutils.datasets import DATASETS, Dataset, label_noise, load_dataset, probe_indices
-from nbutils.models import hidden_widths
 
 __all__ = ["RunSpec", "known_dataset"]
 

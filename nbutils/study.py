@@ -9,9 +9,9 @@ from typing import Annotated
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from nbutils.architectures import hidden_widths
 from nbutils.datasets import label_noise
 from nbutils.measures import MeasureSpec, is_measured, measure_run
-from nbutils.models import hidden_widths
 from nbutils.runs import Run, run_once
 from nbutils.specs import RunSpec, known_dataset
 from nbutils.workers import default_jobs, run_tasks

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -70,7 +72,8 @@ def run_tasks(
 def _one_pool(task: Callable[[Any], Any], left: list[tuple[int, Any]], jobs: int, done: Any) -> set[int]:
     """Work with one pool until all is done or the pool breaks; returns the numbers of the finished items."""
     finished: set[int] = set()
-    with _one_thread_each(), ProcessPoolExecutor(min(jobs, len(left)), get_context("spawn")) as pool:
+    size = min(jobs, len(left))
+    with _one_thread_each(), ProcessPoolExecutor(size, get_context("spawn"), _end_with_parent) as pool:
         futures = {pool.submit(task, item): (number, item) for number, item in left}
         try:
             for future in as_completed(futures):
@@ -83,6 +86,18 @@ def _one_pool(task: Callable[[Any], Any], left: list[tuple[int, Any]], jobs: int
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return finished
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed ends at once instead of waiting for work for ever."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="end-with-parent").start()
 
 
 def _report(done: Callable[[Any, Any], None] | None, item: Any, result: Any) -> None:

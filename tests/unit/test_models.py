@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nbutils.models import build_model, hidden_widths
+from nbutils.architectures import hidden_widths
+from nbutils.models import build_model
 
 
 def test_shapes_and_names():

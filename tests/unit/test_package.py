@@ -13,6 +13,7 @@ import nbutils
 ORDER = [
     "arrays",
     "datasets",
+    "architectures",
     "models",
     "training",
     "hooks",
@@ -38,6 +39,7 @@ ORDER = [
     "comparisons",
     "parameters",
     "display",
+    "portraits",
     "figures",
     "notebook",
     "kernels",
@@ -99,7 +101,11 @@ assert "numpy" not in sys.modules and "torch" not in sys.modules
 graph = nbutils.activation_pattern_graph([[1, 1], [1, 1]])
 nbutils.detect_communities(graph)
 nbutils.pattern_entropy([[1, 1], [1, 1]])
-assert "torch" not in sys.modules, "metrics on arrays must not load PyTorch"
+from nbutils import comparisons, figures
+from nbutils.notebook import open_page
+from nbutils.study import Study
+assert len(Study(seeds=1).tasks()) == 8
+assert "torch" not in sys.modules, "neither metrics on arrays nor pages over stored runs may load PyTorch"
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -64,7 +64,7 @@ def test_editing_a_figure_never_retrains():
 
     for makers in (runs.MAKERS, measures.MAKERS):
         assert not {"figures", "display", "notebook", "hypotheses", "stats", "publish"} & set(makers)
-    assert {"datasets", "models", "training", "hooks", "activations", "recording"} == set(runs.MAKERS)
+    assert {"datasets", "architectures", "models", "training", "hooks", "activations", "recording"} == set(runs.MAKERS)
 
 
 def test_a_stored_run_is_what_the_network_does(own_store):
@@ -119,7 +119,7 @@ def test_same_parameters_give_the_same_bits_in_other_processes():
 
 def test_a_run_is_trained_once(own_store, monkeypatch):
     first = run_once(SMALL)
-    monkeypatch.setattr("nbutils.runs.record_run", lambda _spec: pytest.fail("trained again"))
+    monkeypatch.setattr("nbutils.recording.record_run", lambda _spec: pytest.fail("trained again"))
     second = run_once(SMALL)
     assert second.record == first.record
     assert second.record["provenance"]["versions"]["torch"] == torch.__version__
@@ -156,7 +156,7 @@ def test_divergence_is_recorded_and_stops_nothing(own_store):
 
 
 def test_a_probe_larger_than_the_data_is_refused_before_training(own_store, monkeypatch):
-    monkeypatch.setattr("nbutils.runs.record_run", lambda _spec: pytest.fail("training started"))
+    monkeypatch.setattr("nbutils.recording.record_run", lambda _spec: pytest.fail("training started"))
     with pytest.raises(
         ValueError, match="probe must be from 1 to 1437, the number of training examples; received 5000"
     ):

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -100,6 +103,49 @@ def fail_on_two(item: int) -> int:
 def test_an_exception_in_a_task_reaches_the_caller(jobs):
     with pytest.raises(KeyError, match="two"):
         run_tasks(fail_on_two, [1, 2, 3], jobs=jobs)
+
+
+SWEEPER = """
+import sys, time
+from pathlib import Path
+from nbutils.workers import run_tasks
+sys.path.insert(0, {here!r})
+import test_study
+run_tasks(test_study.linger, [{folder!r}] * 2, jobs=2)
+"""
+
+
+def linger(folder: str) -> None:
+    (Path(folder) / str(os.getpid())).touch()
+    time.sleep(120)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3] if Path("/proc").exists() else True
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_no_worker_outlives_its_parent(tmp_path, how):
+    here = str(Path(__file__).parent)
+    parent = subprocess.Popen([sys.executable, "-c", SWEEPER.format(here=here, folder=str(tmp_path))])
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    workers = [int(p.name) for p in tmp_path.iterdir()]
+    assert len(workers) == 2
+    parent.send_signal(how)
+    if how == signal.SIGINT:
+        for pid in workers:  # a terminal sends Ctrl-C to the whole group
+            os.kill(pid, how)
+    parent.wait(timeout=60)
+    deadline = time.monotonic() + 10
+    while any(map(alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not [pid for pid in workers if alive(pid)]
 
 
 def threads(_item: int) -> str | None:
