@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-__all__ = ["Html", "callout", "figure_style", "say", "show", "show_table"]
+__all__ = ["Html", "callout", "figure_style", "format_number", "say", "show", "show_table"]
 
 GREY = "#8a8f98"  # for what is not the point: readable on white and on black
 INK = "#010203"  # stands for "the page's text colour" until the figure is written
@@ -108,7 +108,7 @@ def show_table(table: pd.DataFrame, caption: str, digits: int = 3) -> Html:
 
     def cell(value: Any) -> str:
         if isinstance(value, float | np.floating):
-            return "–" if np.isnan(value) else f"{value:.{digits}f}"
+            return format_number(value, digits)
         return _inline(str(value))
 
     numeric = [pd.api.types.is_numeric_dtype(dtype) for dtype in table.dtypes]
@@ -129,6 +129,21 @@ def show_table(table: pd.DataFrame, caption: str, digits: int = 3) -> Html:
         f'<figure class="nb-figure" style="margin:.5em 0"><figcaption>{_inline(caption)}</figcaption>{figure}</figure>'
     )
     return Html(text, table.to_string(index=False))
+
+
+def format_number(value: float, digits: int = 3) -> str:
+    """A number for a reader: a dash if missing, "<0.001" rather than a "0.000" that is not zero.
+
+    Examples:
+        >>> format_number(0.0123), format_number(0.0001), format_number(float("nan"))
+        ('0.012', '<0.001', '–')
+    """
+    if np.isnan(value):
+        return "–"
+    if 0 < value < 0.5 * 10**-digits:
+        return f"<{10**-digits:.{digits}f}"
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if float(text) == 0 else text.replace("-", "−")
 
 
 def say(text: str) -> Html:
