@@ -14,7 +14,7 @@ from IPython import get_ipython
 from IPython.display import display
 from matplotlib.figure import Figure
 
-from nbutils.display import Html, callout, say, show, show_table
+from nbutils.display import Html, callout, format_number, say, show, show_table
 from nbutils.evidence import Evidence, is_registered, verdict
 from nbutils.hypotheses import collect_evidence
 from nbutils.parameters import TEMPLATES, check_parameters
@@ -64,9 +64,7 @@ class Page:
         if not tests:
             return callout(f"{hypothesis}: inconclusive", "No run of this data set finished.", "inconclusive")
         word = verdict(tests)
-        parts = "; ".join(
-            f"{e.test} {e.outcome} ({e.estimate:.2f}, interval {e.low:.2f} to {e.high:.2f})" for e in tests
-        )
+        parts = "; ".join(f"{e.test} {e.outcome}, {_with_interval(e)}" for e in tests)
         return callout(f"{hypothesis} on {self.parameters.dataset}: {word}", f"Claim: {claim} Tests: {parts}.", word)
 
     def show_verdicts(self) -> Html:
@@ -94,8 +92,8 @@ class Page:
                 e.condition,
                 e.test,
                 e.question,
-                f"{e.estimate:.2f} ({e.low:.2f}\u00a0to\u00a0{e.high:.2f})",
-                f"{e.p_value:.3f} ({e.adjusted:.3f})" if np.isfinite(e.p_value) else "–",
+                _with_interval(e).replace(" to ", "\u00a0to\u00a0"),
+                f"{format_number(e.p_value)} ({format_number(e.adjusted)})" if np.isfinite(e.p_value) else "–",
                 e.outcome,
             )
             for e in tests
@@ -137,6 +135,11 @@ class Page:
                 handle.update(text)
 
         return study.compute(self.parameters.jobs or None, progress)
+
+
+def _with_interval(evidence: Evidence) -> str:
+    estimate, low, high = (format_number(x, 2) for x in (evidence.estimate, evidence.low, evidence.high))
+    return f"{estimate} ({low} to {high})"
 
 
 def open_page(template: str, namespace: Mapping[str, Any]) -> Page:
