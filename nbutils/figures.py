@@ -121,7 +121,7 @@ def pairings(table: pd.DataFrame, measure: str) -> Figure:
         fig, ax = plt.subplots(figsize=(7.2, 2.9))
         palette = {"own": "#3b82c4", "another's": GREY}
         options = {"hue_order": list(palette), "palette": palette, "dodge": True, "ax": ax}
-        sns.stripplot(long, x="rho", y="condition", hue="accuracy series", size=4, alpha=0.6, jitter=0.25, **options)
+        sns.stripplot(long, x="rho", y="condition", hue="accuracy series", size=4.5, alpha=0.8, jitter=0.25, **options)
         ax.axvline(0, color=INK, lw=0.8, alpha=0.5)
         ax.set(xlim=(-1.05, 1.05), xlabel="Spearman's ρ over epochs 1, 2, …", ylabel="")
         sns.move_legend(ax, "upper center", bbox_to_anchor=(0.5, -0.22), ncols=2, title="with accuracy of the network:")
@@ -135,12 +135,13 @@ def noise_scatter(grid: pd.DataFrame, measures: Sequence[str]) -> Figure:
     with figure_style():
         fig, axes = plt.subplots(1, len(measures), figsize=(7.6, 3.1), sharey=True, squeeze=False)
         for ax, measure in zip(axes[0], measures, strict=True):
-            options = {"c": last["noise"], "cmap": "plasma", "vmin": 0, "vmax": 1.1, "s": 26, "linewidths": 0}
+            options = {"c": last["noise"], "cmap": "plasma", "vmin": -0.4, "vmax": 1.1, "s": 26, "linewidths": 0}
             points = ax.scatter(last[measure], last["test_accuracy"], **options)
             ax.set_xlabel(BASELINES[measure])
             ax.set_title(f"ρ = {correlation(last[measure], last['test_accuracy']):.2f}")
         axes[0][0].set_ylabel("test accuracy")
-        fig.colorbar(points, ax=axes, label="share of labels redrawn", shrink=0.85)
+        bar = fig.colorbar(points, ax=axes, label="share of labels redrawn", shrink=0.85)
+        bar.ax.set_ylim(0, 1)
         plt.close(fig)
     return fig
 
