@@ -17,7 +17,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # the controlling process; its workers inherit the variable
         config.store_folder = tempfile.mkdtemp(prefix="nbutils-tests-")
         os.environ["NBUTILS_STORE"] = config.store_folder
-        # Absolute, so that doctests and subprocesses in other folders find it.
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
