@@ -5,6 +5,7 @@ EPOCHS   ?= 10
 JOBS     ?=
 PYTHON   ?= python3
 PIP_ARGS ?=
+LAB_ARGS ?=
 
 # Relative paths and `python -m` throughout, so that a folder with a space in its name works.
 PY    := .venv/bin/python
@@ -35,7 +36,7 @@ test: .venv/ready ## style, unit, notebook and book tests: all that CI runs
 	$(PY) -m pytest -n 2 --dist loadfile
 
 lab: .venv/ready ## open the notebooks in JupyterLab
-	$(PY) -m jupyter lab notebooks/start_here.ipynb
+	$(PY) -m jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/start_here.ipynb $(LAB_ARGS)
 
 runs: .venv/ready ## list the runs in the store
 	@$(PY) -m nbutils runs

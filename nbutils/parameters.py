@@ -9,15 +9,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from nbutils.architectures import hidden_widths
-from nbutils.specs import known_dataset
+from nbutils.specs import checked_by, known_dataset
 from nbutils.study import Study
 
 __all__ = ["TEMPLATES", "HypothesisPage", "StartHere", "Synthesis", "check_parameters", "one_sentence"]
-
-
-def _valid_model(model: str) -> str:
-    hidden_widths(model)
-    return model
 
 
 def _known_datasets(names: str) -> str:
@@ -38,7 +33,7 @@ class StartHere(_Page):
     """Parameters of `start_here`."""
 
     dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
-    model: Annotated[str, AfterValidator(_valid_model)] = "mlp:48-24"
+    model: Annotated[str, checked_by(hidden_widths)] = "mlp:48-24"
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     density: Annotated[float, Field(gt=0, le=1)] = 0.05

@@ -10,10 +10,12 @@ from nbutils.activations import firing_share
 from nbutils.architectures import hidden_widths
 from nbutils.datasets import DATASETS, Dataset, label_noise, load_dataset, probe_indices
 
-__all__ = ["RunSpec", "known_dataset"]
+__all__ = ["RunSpec", "checked_by", "known_dataset"]
 
 
-def _checked(check: Any) -> AfterValidator:
+def checked_by(check: Any) -> AfterValidator:
+    """A validator that keeps a value as it is, after `check` had its chance to raise ValueError."""
+
     def accept(value: Any) -> Any:
         check(value)
         return value
@@ -54,14 +56,14 @@ class RunSpec(BaseModel):
 
     dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
     labels: Annotated[str, AfterValidator(_canonical)] = "true"
-    model: Annotated[str, _checked(hidden_widths)] = "mlp:256-128-64"
+    model: Annotated[str, checked_by(hidden_widths)] = "mlp:256-128-64"
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
     batch_size: Annotated[int, Field(ge=1)] = 32
     learning_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.001
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     probe: Annotated[int, Field(ge=1)] | None = None
-    firing: Annotated[str, _checked(firing_share)] = "top-decile"
+    firing: Annotated[str, checked_by(firing_share)] = "top-decile"
 
     def data(self) -> Dataset:
         """The data this run trains on."""

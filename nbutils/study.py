@@ -13,7 +13,7 @@ from nbutils.architectures import hidden_widths
 from nbutils.datasets import label_noise
 from nbutils.measures import MeasureSpec, is_measured, measure_run
 from nbutils.runs import Run, run_once
-from nbutils.specs import RunSpec, known_dataset
+from nbutils.specs import RunSpec, checked_by, known_dataset
 from nbutils.workers import default_jobs, run_tasks
 
 __all__ = ["CONDITIONS", "NOISE_LEVELS", "Results", "Study", "Task", "compute_missing", "failures"]
@@ -21,11 +21,6 @@ __all__ = ["CONDITIONS", "NOISE_LEVELS", "Results", "Study", "Task", "compute_mi
 CONDITIONS = ("true", "mixed:0.5", "random")
 NOISE_LEVELS = ("true", "mixed:0.1", "mixed:0.25", "mixed:0.4", "mixed:0.5", "mixed:0.6", "mixed:0.75", "random")
 NOISE_SEEDS = 5
-
-
-def _valid_model(model: str) -> str:
-    hidden_widths(model)
-    return model
 
 
 @dataclass(frozen=True)
@@ -95,7 +90,7 @@ class Study(BaseModel):
     dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
     seeds: Annotated[int, Field(ge=1, le=1000)] = 10
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
-    model: Annotated[str, AfterValidator(_valid_model)] = "mlp:256-128-64"
+    model: Annotated[str, checked_by(hidden_widths)] = "mlp:256-128-64"
     density: Annotated[float, Field(gt=0, le=1)] = 0.05
 
     def tasks(self) -> list[Task]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -185,6 +191,38 @@ def test_a_strict_build_fails_on_a_broken_link(project):
         assert make(project).returncode != 0, "a failed build must not look up to date"
     finally:
         page.write_text(text, "utf-8")
+
+
+def test_make_lab_serves_the_notebooks_and_the_book_beside_them(project):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = (
+        f"--no-browser --ip 127.0.0.1 --port {port} --ServerApp.port_retries=0 --IdentityProvider.token=t --allow-root"
+    )
+    server = subprocess.Popen(["make", "lab", f"LAB_ARGS={options}"], cwd=project, start_new_session=True)
+    try:
+        for path in ("notebooks/start_here.ipynb", "book/hypotheses/h1.md"):  # templates link to ../book
+            url = f"http://127.0.0.1:{port}/api/contents/{path}?content=0&token=t"
+            assert fetch(url, seconds=60)["path"] == path
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+
+
+def fetch(url: str, seconds: float) -> dict:
+    """JSON from a server that may still be starting; an answer other than success is an error at once."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError:
+            raise
+        except (urllib.error.URLError, ConnectionError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
 
 
 def test_help_lists_commands():
