@@ -3,6 +3,7 @@ DATASETS ?= digits mnist-5k
 SEEDS    ?= 10
 EPOCHS   ?= 10
 JOBS     ?=
+SWEEP    ?= notebooks/sweeps/first.yml
 PYTHON   ?= python3
 PIP_ARGS ?=
 LAB_ARGS ?=
@@ -14,13 +15,14 @@ HTML  := book/_build/html/index.html
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR: # a book that failed the strict build must not look up to date
-.PHONY: help book test lab runs glance clean
+.PHONY: help book test lab sweep bench runs glance clean
 
 help: ## list commands and options
 	@echo "Commands:"
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
 	@echo "Options (with their present values):"
 	@echo "  DATASETS=\"$(DATASETS)\"  SEEDS=$(SEEDS)  EPOCHS=$(EPOCHS)  JOBS=$(if $(JOBS),$(JOBS),one per core)"
+	@echo "  SWEEP=$(SWEEP)"
 	@echo "  PYTHON=$(PYTHON) (3.11 or newer, makes .venv)  PIP_ARGS=\"$(PIP_ARGS)\" (passed to pip)"
 
 book: .venv/ready ## train and measure what is missing, execute the notebooks, build the book
@@ -37,6 +39,13 @@ test: .venv/ready ## style, unit, notebook and book tests: all that CI runs
 
 lab: .venv/ready ## open the notebooks in JupyterLab
 	$(PY) -m jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/start_here.ipynb $(LAB_ARGS)
+
+sweep: .venv/ready ## run the sweep of SWEEP (a .yml file) and make its report
+	@$(PY) -m nbutils sweep "$(SWEEP)" $(if $(JOBS),--jobs $(JOBS))
+	@$(PY) -m nbutils report "$(SWEEP)"
+
+bench: .venv/ready ## measure speed, both sides of every comparison; writes benchmarks/latest.json
+	@$(PY) -m benchmarks
 
 runs: .venv/ready ## list the runs in the store
 	@$(PY) -m nbutils runs

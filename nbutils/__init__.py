@@ -22,6 +22,7 @@ _WHERE = {
     "evidence": ("RULES", "Evidence", "evidence_table", "is_registered", "verdict"),
     "hypotheses": ("collect_evidence",),
     "information": ("mutual_information", "total_correlation"),
+    "measurements": ("record",),
     "measures": ("MeasureSpec", "measure_communities", "measure_entropies", "measure_nulls", "measure_run"),
     "models": ("build_model",),
     "notebook": ("open_page",),
@@ -34,6 +35,7 @@ _WHERE = {
 }
 _EXPORTS = {name: module for module, names in _WHERE.items() for name in names}
 
+PUBLIC_MODULES = tuple(_WHERE)
 __all__ = sorted(_EXPORTS)
 __version__ = "0.1.0"
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 
 import pandas as pd
 from pydantic import ValidationError
 
+from nbutils.executions import notebook_code
 from nbutils.measures import measure_code
 from nbutils.runs import run_address
 from nbutils.specs import RunSpec
 from nbutils.store import Store
 
 __all__ = ["inventory", "prune"]
-
-STALE_SECONDS = 24 * 3600  # an unfinished folder this old has no living writer
 
 
 def inventory(dataset: str | None = None) -> pd.DataFrame:
@@ -67,20 +65,24 @@ def inventory(dataset: str | None = None) -> pd.DataFrame:
 
 
 def prune() -> tuple[int, int]:
-    """Remove outdated runs, measures that belong to no current run or code, and unfinished left-overs.
+    """Remove what the present code would not use: outdated runs, measures and notebooks, and unfinished left-overs.
 
     Returns:
         (number of folders removed, bytes freed).
     """
-    runs, measures = Store("runs"), Store("measures")
+    runs, measures, notebooks = Store("runs"), Store("measures"), Store("notebooks")
     doomed = [runs.path(row.run) for row in inventory().itertuples() if row.status == "outdated"]
     current = set(runs.addresses()) - {path.name for path in doomed}
     for address in measures.addresses():
         record = measures.read(address)
         if record and (record["run"] not in current or record["code"] != measure_code()):
             doomed.append(measures.path(address))
-    for store in (runs, measures):
-        doomed += [p for p in store.folder.glob(".writing-*") if time.time() - p.stat().st_mtime > STALE_SECONDS]
+    for address in notebooks.addresses():
+        record = notebooks.read(address)
+        if record and record["code"] != notebook_code():
+            doomed.append(notebooks.path(address))
+    for store in (runs, measures, notebooks):
+        doomed += store.unfinished()
     size = sum(_size(path) for path in doomed)
     for path in doomed:
         shutil.rmtree(path, ignore_errors=True)

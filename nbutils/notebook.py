@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from nbutils.display import Html, callout, format_number, say, show, show_table
 from nbutils.evidence import Evidence, is_registered, verdict
 from nbutils.hypotheses import collect_evidence
+from nbutils.measurements import record
 from nbutils.parameters import TEMPLATES, check_parameters
 from nbutils.provenance import provenance
 from nbutils.study import Results
@@ -59,8 +60,11 @@ class Page:
         return [e for e in own if is_registered(e) == registered]
 
     def show_verdict(self, hypothesis: str, claim: str) -> Html:
-        """The verdict box, computed from the registered tests."""
+        """The verdict box, computed from the registered tests; the verdict and its tests are recorded for sweeps."""
         tests = self.tests(hypothesis)
+        for test in tests:
+            record(test.test, test.estimate, low=test.low, high=test.high)
+        record(f"{hypothesis} verdict", verdict(tests) if tests else "inconclusive")
         if not tests:
             return callout(f"{hypothesis}: inconclusive", "No run of this data set finished.", "inconclusive")
         word = verdict(tests)
@@ -68,7 +72,7 @@ class Page:
         return callout(f"{hypothesis} on {self.parameters.dataset}: {word}", f"Claim: {claim} Tests: {parts}.", word)
 
     def show_verdicts(self) -> Html:
-        """Verdict of every hypothesis on every data set of the study, as a table of words."""
+        """Verdict of every hypothesis on every data set of the study, as a table of words; recorded for sweeps."""
         rows = []
         for name in self._datasets():
             own = [e for e in self.evidence if e.dataset == name and is_registered(e)]
@@ -76,6 +80,8 @@ class Page:
                 verdict(tests) if (tests := [e for e in own if e.hypothesis == h]) else "inconclusive" for h in CLAIMS
             ]
             rows.append((name, *words))
+            for hypothesis, word in zip(CLAIMS, words, strict=True):
+                record(f"{hypothesis} verdict on {name}", word)
         columns = ["data set", *(f"{h}: {claim}" for h, claim in CLAIMS.items())]
         return show_table(pd.DataFrame(rows, columns=columns), "Verdicts, computed from the registered tests.")
 

@@ -12,7 +12,16 @@ from nbutils.architectures import hidden_widths
 from nbutils.specs import checked_by, known_dataset
 from nbutils.study import Study
 
-__all__ = ["TEMPLATES", "HypothesisPage", "StartHere", "Synthesis", "check_parameters", "one_sentence"]
+__all__ = [
+    "TEMPLATES",
+    "HypothesisPage",
+    "StartHere",
+    "Synthesis",
+    "check_parameters",
+    "nearest",
+    "one_sentence",
+    "sentences",
+]
 
 
 def _known_datasets(names: str) -> str:
@@ -42,6 +51,7 @@ class StartHere(_Page):
 class _StudyPage(_Page):
     study: Annotated[str, AfterValidator(_known_datasets)] = ""
     seeds: Annotated[int, Field(ge=1, le=1000)] = 3
+    seed: Annotated[int, Field(ge=0, lt=2**31 - 1000)] = 0
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
     density: Annotated[float, Field(gt=0, le=1)] = 0.05
     jobs: Annotated[int, Field(ge=0, le=1024)] = 0
@@ -51,7 +61,8 @@ class _StudyPage(_Page):
 
     def studies(self) -> list[Study]:
         names = list(dict.fromkeys(self._names()))
-        return [Study(dataset=n, seeds=self.seeds, epochs=self.epochs, density=self.density) for n in names]
+        shared = {"seeds": self.seeds, "first_seed": self.seed, "epochs": self.epochs, "density": self.density}
+        return [Study(dataset=name, **shared) for name in names]
 
 
 class HypothesisPage(_StudyPage):
@@ -69,12 +80,20 @@ class Synthesis(_StudyPage):
     study: Annotated[str, AfterValidator(_known_datasets), Field(min_length=1)] = "digits"
 
 
+class SweepReport(_Page):
+    """Parameters of `sweep_report`."""
+
+    results: Annotated[str, Field(min_length=1)] = "runs/first/results.parquet"
+    metric: str = ""
+
+
 TEMPLATES: dict[str, type[_Page]] = {
     "start_here": StartHere,
     "h1_communities": HypothesisPage,
     "h2_modularity": HypothesisPage,
     "h3_entropy": HypothesisPage,
     "synthesis": Synthesis,
+    "sweep_report": SweepReport,
 }
 
 
@@ -103,22 +122,38 @@ def check_parameters(template: str, values: Mapping[str, Any], given: Iterable[s
     fields = model.model_fields
     for name in values if given is None else given:
         if name not in fields:
-            near = get_close_matches(name, fields, n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise ValueError(f"{template} has no parameter {name!r}{hint}; it takes {', '.join(fields)}")
+            raise ValueError(
+                f"{template} has no parameter {name!r}{nearest(name, fields)}; it takes {', '.join(fields)}"
+            )
     try:
         return model(**{name: value for name, value in values.items() if name in fields})
     except ValidationError as error:
         raise ValueError(f"{template}: {one_sentence(error)}") from None
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint at the nearest spelling, or nothing.
+
+    Examples:
+        >>> nearest("sedes", ["seeds", "epochs"])
+        " (did you mean 'seeds'?)"
+    """
+    near = get_close_matches(name, list(known), n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
 def one_sentence(error: ValidationError) -> str:
     """What pydantic found wrong, as one sentence that names each argument and what was received."""
+    return "; ".join(sentences(error))
+
+
+def sentences(error: ValidationError) -> list[str]:
+    """What pydantic found wrong, one sentence per argument."""
     parts = []
     for item in error.errors():
-        name = ".".join(str(part) for part in item["loc"]) or "value"
+        name = ".".join(str(part) for part in item["loc"])
         message = item["msg"].removeprefix("Value error, ")
-        if "received" not in message:
+        if "received" not in message and name:
             message = f"{message[0].lower()}{message[1:]}, received {item['input']!r}"
         parts.append(message if message.startswith(name) else f"{name}: {message}")
-    return "; ".join(parts)
+    return parts

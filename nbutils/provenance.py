@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["code_digest", "provenance"]
+__all__ = ["code_digest", "modules_behind", "provenance"]
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "networkx", "graspologic-native", "pandas")
 
@@ -39,6 +39,32 @@ def code_digest(*modules: str) -> str:
             raise ModuleNotFoundError(f"no source for module {name!r}")
         digest.update(repr(_skeleton(ast.parse(Path(spec.origin).read_bytes()))).encode())
     return digest.hexdigest()[:12]
+
+
+@cache
+def modules_behind(*names: str) -> tuple[str, ...]:
+    """Modules of this package and every module of it that they import, at any level.
+
+    Args:
+        names: module names without the package.
+
+    Returns:
+        Full names, sorted.
+
+    Examples:
+        >>> modules_behind("graphs")
+        ('nbutils.arrays', 'nbutils.graphs')
+    """
+    here, found, waiting = Path(__file__).parent, set(), list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        for node in ast.walk(ast.parse((here / f"{name}.py").read_bytes())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{__package__}."):
+                waiting.append((node.module or "").removeprefix(f"{__package__}."))
+    return tuple(sorted(f"{__package__}.{name}" for name in found))
 
 
 def _skeleton(node: Any) -> Any:

@@ -1,17 +1,13 @@
 """From templates to pages: execute each notebook of the table of contents with papermill, and make it fit for the book.
 
-A page is executed again only when its template, its parameters or nbutils changed. Output appears under its name only
-when it is complete; a notebook that fails is kept beside it as `<name>.failed.ipynb`.
+A page is executed again only when its template, its parameters, the data or nbutils changed. A notebook that fails is
+kept beside the page as `<name>.failed.ipynb`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import re
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +15,15 @@ from typing import Any
 import nbformat
 import yaml
 
+from nbutils.engine import Runner, Summary, run_notebooks
+from nbutils.executions import NotebookJob, Outcome
+from nbutils.files import replace_file
+from nbutils.measurements import MIME
 from nbutils.parameters import check_parameters
-from nbutils.provenance import code_digest
 from nbutils.specs import known_dataset
-from nbutils.workers import run_tasks
+from nbutils.templates import data_versions, template_model
 
-__all__ = ["PageJob", "book_toc", "execute_page", "page_jobs", "publish"]
+__all__ = ["PageJob", "book_toc", "page_jobs", "publish"]
 
 PAGES = Path("book/pages")
 SHARED_FOLDERS = {"start_here": "tour", "synthesis": "summary"}  # pages that belong to no single data set
@@ -109,64 +108,41 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int) -> l
     return jobs
 
 
-def publish(jobs: Sequence[PageJob], workers: int | None, report: Callable[[str], None] = print) -> list[PageJob]:
-    """Execute the pages that are missing or out of date.
+def publish(jobs: Sequence[PageJob], where: Runner) -> Summary:
+    """Put every page where the table of contents expects it; execute those that are not kept in the store.
 
     Args:
         jobs: pages of the book.
-        workers: processes; None means one per core.
-        report: called with one line per finished page.
+        where: see :func:`nbutils.engine.runner`.
 
     Returns:
-        The pages that failed.
+        What was there, executed, and failed.
     """
-    outdated = [job for job in jobs if not _is_current(job)]
-    failed: list[PageJob] = []
+    pages = {job: _notebook_job(job) for job in jobs}
+    back = {notebook: job for job, notebook in pages.items()}
+    return run_notebooks(list(back), where, lambda notebook, outcome: _deliver(back[notebook], outcome), what="pages")
 
-    def done(job: PageJob, problem: str) -> None:
-        name = f"{job.output.parent.name}/{job.output.stem}"
-        report(f"  {'FAILED' if problem else 'executed'} {name}{': ' + problem if problem else ''}")
-        if problem:
-            failed.append(job)
 
-    run_tasks(execute_page, outdated, workers, done)
-    report(
-        f"Pages: {len(jobs) - len(outdated)} up to date, {len(outdated) - len(failed)} executed, {len(failed)} failed."
+def _notebook_job(job: PageJob) -> NotebookJob:
+    return NotebookJob(
+        name=f"{job.output.parent.name}/{job.output.stem}",
+        template=job.template.read_text("utf-8"),
+        parameters=job.parameters,
+        folder=str(job.template.parent),
+        inputs=data_versions(template_model(job.template), dict(job.parameters)),
+        timeout=TIMEOUT,
     )
-    return failed
 
 
-def execute_page(job: PageJob) -> str:
-    """Execute one page; returns "" or what went wrong, in one sentence."""
-    import papermill
-
-    job.output.parent.mkdir(parents=True, exist_ok=True)
+def _deliver(job: PageJob, outcome: Outcome) -> None:
+    """Write a finished page; a failed one goes beside the page that was there."""
     failed = job.output.with_suffix(".failed.ipynb")
-    with tempfile.TemporaryDirectory(prefix="nb-") as folder:
-        draft = Path(folder) / job.output.name
-        problem = ""
-        try:
-            papermill.execute_notebook(
-                str(job.template),
-                str(draft),
-                parameters=dict(job.parameters),
-                kernel_name="python3",
-                cwd=str(job.template.parent),
-                progress_bar=False,
-                execution_timeout=TIMEOUT,
-                kernel_manager_class=f"{__package__}.kernels.PrivateKernelManager",
-            )
-        except Exception as error:  # a page's own exception, a dead kernel, a timeout: all are results to report
-            problem = (
-                f"{type(error).__name__}: {str(error).strip().splitlines()[-1] if str(error).strip() else 'no message'}"
-            )
-            if draft.exists():
-                _replace(failed, draft.read_text("utf-8"))
-            return problem
-        notebook = nbformat.read(draft, as_version=4)
-    _replace(job.output, nbformat.writes(_finished(notebook, job)))
+    if outcome.status == "failed":
+        replace_file(failed, outcome.notebook.encode())
+        return
+    page = _finished(nbformat.reads(outcome.notebook, as_version=4), job)
+    replace_file(job.output, nbformat.writes(page).encode())
     failed.unlink(missing_ok=True)
-    return problem
 
 
 def _finished(notebook: Any, job: PageJob) -> Any:
@@ -179,32 +155,9 @@ def _finished(notebook: Any, job: PageJob) -> Any:
             cell.source = cell.source.replace("](../book/", "](../../")
             if job.title and cell.source.startswith("# "):
                 cell.source = re.sub(r"^(# .*)$", rf"\1 — {job.title}", cell.source, count=1, flags=re.MULTILINE)
-    notebook.metadata["nbutils"] = {"digest": _digest(job), "parameters": dict(job.parameters)}
-    notebook.metadata.pop("papermill", None)  # holds this machine's paths
+        else:
+            cell.outputs = [output for output in cell.outputs if MIME not in output.get("data", {})]
     return notebook
-
-
-def _digest(job: PageJob) -> str:
-    modules = sorted(p.stem for p in Path(__file__).parent.glob("*.py") if p.stem != "__main__")
-    parts = [job.template.read_text("utf-8"), json.dumps(job.parameters), job.title]
-    parts.append(code_digest(*(f"nbutils.{m}" if m != "__init__" else "nbutils" for m in modules)))
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-
-
-def _is_current(job: PageJob) -> bool:
-    try:
-        return nbformat.read(job.output, as_version=4).metadata["nbutils"]["digest"] == _digest(job)
-    except (OSError, KeyError, ValueError):
-        return False
-
-
-def _replace(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, "utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _files(node: Any) -> list[str]:

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shutil
+import socket
+import time
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -18,9 +20,13 @@ import numpy as np
 from filelock import FileLock
 from platformdirs import user_cache_path
 
+from nbutils.files import process_exists
+
 __all__ = ["Store", "store_folder"]
 
 RECORD = "record.json"
+WRITING = ".writing-"
+STALE_SECONDS = 24 * 3600  # an unfinished folder of another machine this old has no living writer
 ADDRESS = re.compile(r"[0-9a-f]{16}")
 
 
@@ -52,7 +58,9 @@ class Store:
 
     def addresses(self) -> list[str]:
         """All complete results, sorted."""
-        return sorted(p.parent.name for p in self.folder.glob(f"*/*/{RECORD}") if ADDRESS.fullmatch(p.parent.name))
+        return sorted(
+            p.parent.name for p in self.folder.glob(f"[0-9a-f][0-9a-f]/*/{RECORD}") if ADDRESS.fullmatch(p.parent.name)
+        )
 
     def read(self, address: str) -> dict[str, Any] | None:
         """The record at an address; None if there is none. A damaged result is set aside with a warning, and None."""
@@ -82,18 +90,41 @@ class Store:
             self.discard(address, f"is damaged ({error})")
             raise OSError(f"stored result {address} was damaged and has been set aside; ask for it again") from error
 
-    def write(self, address: str, record: dict[str, Any], **arrays: dict[str, np.ndarray]) -> None:
-        """Store a record with its groups of arrays; a complete result that is already there is kept."""
+    def text(self, address: str, name: str) -> str:
+        """A text stored under a name at an address.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        return (self.path(address) / name).read_text("utf-8")
+
+    def write(
+        self,
+        address: str,
+        record: dict[str, Any],
+        *,
+        texts: dict[str, str] | None = None,
+        replace: bool = False,
+        **arrays: dict[str, np.ndarray],
+    ) -> None:
+        """Store a record with its texts (by file name) and groups of arrays (by name), all or nothing.
+
+        A complete result that is already there is kept, unless it is to be replaced.
+        """
         path = self.path(address)
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.folder / f".writing-{uuid4().hex}"
+        temporary = self.folder / f"{WRITING}{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         temporary.mkdir()
         try:
             for name, group in arrays.items():
                 np.savez_compressed(temporary / f"{name}.npz", **group)
+            for name, text in (texts or {}).items():
+                (temporary / name).write_text(text, "utf-8")
             files = {f.name: f.stat().st_size for f in sorted(temporary.iterdir())}
             text = json.dumps({**record, "files": files}, indent=1, allow_nan=True)
             (temporary / RECORD).write_text(text, "utf-8")
+            if replace:
+                shutil.rmtree(path, ignore_errors=True)
             if self.read(address) is None:
                 temporary.rename(path)
         finally:
@@ -106,6 +137,16 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / f"{self.path(address).name}.lock"):
             yield
+
+    def unfinished(self) -> list[Path]:
+        """Folders of writers that were killed: dead processes of this machine, or anything a day old."""
+        found = []
+        for path in self.folder.glob(f"{WRITING}*"):
+            host, _, pid = path.name.removeprefix(WRITING).rpartition("-")[0].rpartition("-")
+            here = host == socket.gethostname() and pid.isdigit()
+            if not process_exists(int(pid)) if here else time.time() - path.stat().st_mtime > STALE_SECONDS:
+                found.append(path)
+        return found
 
     def discard(self, address: str, reason: str) -> None:
         """Take a result out of the way with a warning."""

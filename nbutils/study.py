@@ -14,7 +14,7 @@ from nbutils.datasets import label_noise
 from nbutils.measures import MeasureSpec, is_measured, measure_run
 from nbutils.runs import Run, run_once
 from nbutils.specs import RunSpec, checked_by, known_dataset
-from nbutils.workers import default_jobs, run_tasks
+from nbutils.workers import Lost, run_tasks
 
 __all__ = ["CONDITIONS", "NOISE_LEVELS", "Results", "Study", "Task", "compute_missing", "failures"]
 
@@ -40,11 +40,13 @@ class Results:
             and the measures (see :func:`nbutils.measures.measure_run`).
         runs: every run, failed ones too.
         computed: how many of them had to be computed now.
+        noise_seeds: the seeds of the grid of label noise.
     """
 
     table: pd.DataFrame
     runs: tuple[Run, ...]
     computed: int
+    noise_seeds: range = range(NOISE_SEEDS)
 
     @property
     def dataset(self) -> str:
@@ -63,7 +65,11 @@ class Results:
 
     def noise_grid(self) -> pd.DataFrame:
         """Rows of the eight label-noise levels, the same few seeds at every level; first and last epoch."""
-        return self.table[self.table["labels"].isin(NOISE_LEVELS) & (self.table["seed"] < NOISE_SEEDS)]
+        return self.table[self.table["labels"].isin(NOISE_LEVELS) & self.table["seed"].isin(self.noise_seeds)]
+
+    def noise_runs(self) -> list[Run]:
+        """The finished runs of the grid of label noise."""
+        return [run for run in self.runs if run.spec.seed in self.noise_seeds and not run.failed]
 
     def run(self, labels: str = "true", seed: int | None = None) -> Run:
         """One finished run of the study: of that seed, or the first that did not fail."""
@@ -80,6 +86,7 @@ class Study(BaseModel):
     Attributes:
         dataset: name of the data set.
         seeds: networks per label condition.
+        first_seed: seed of the first network; the others follow.
         epochs: passes over the training set.
         model: "mlp:<width>-<width>-...".
         density: share of neuron pairs kept as edges of the activation pattern graph.
@@ -89,6 +96,7 @@ class Study(BaseModel):
 
     dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
     seeds: Annotated[int, Field(ge=1, le=1000)] = 10
+    first_seed: Annotated[int, Field(ge=0, lt=2**31 - 1000)] = 0
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
     model: Annotated[str, checked_by(hidden_widths)] = "mlp:256-128-64"
     density: Annotated[float, Field(gt=0, le=1)] = 0.05
@@ -96,11 +104,11 @@ class Study(BaseModel):
     def tasks(self) -> list[Task]:
         """All runs: conditions first. Runs that only the noise grid needs are measured at both ends, without nulls."""
         full = MeasureSpec(density=self.density)
-        found = [Task(self._run(labels, seed), full) for labels in CONDITIONS for seed in range(self.seeds)]
+        seeds = range(self.first_seed, self.first_seed + self.seeds)
+        found = [Task(self._run(labels, seed), full) for labels in CONDITIONS for seed in seeds]
         light = MeasureSpec(density=self.density, null_draws=0, every_epoch=False)
         grid = [labels for labels in NOISE_LEVELS if labels not in CONDITIONS]
-        found += [Task(self._run(labels, s), light) for labels in grid for s in range(min(self.seeds, NOISE_SEEDS))]
-        return found
+        return found + [Task(self._run(labels, seed), light) for labels in grid for seed in seeds[:NOISE_SEEDS]]
 
     def _run(self, labels: str, seed: int) -> RunSpec:
         return RunSpec(dataset=self.dataset, labels=labels, seed=seed, epochs=self.epochs, model=self.model)
@@ -119,7 +127,8 @@ class Study(BaseModel):
         computed = compute_missing(tasks, jobs, progress)
         runs = [run_once(task.run) for task in tasks]
         frames = [_labelled(measure_run(run, task.measure), run) for run, task in zip(runs, tasks, strict=True)]
-        return Results(pd.concat(frames, ignore_index=True), tuple(runs), computed)
+        noise_seeds = range(self.first_seed, self.first_seed + NOISE_SEEDS)
+        return Results(pd.concat(frames, ignore_index=True), tuple(runs), computed, noise_seeds)
 
 
 def compute_missing(
@@ -127,19 +136,16 @@ def compute_missing(
 ) -> int:
     """Train and measure the tasks that the store lacks; returns how many those were."""
     missing = [task for task in tasks if not is_measured(task.run, task.measure)]
-    finished = 0
-
-    def done(_task: Task, _result: None) -> None:
-        nonlocal finished
-        finished += 1
+    if missing and progress:
+        progress(0, len(missing))
+    # Starting worker processes costs a few seconds; a handful of runs is quicker here.
+    jobs = 1 if len(missing) < 4 else jobs
+    results = run_tasks(run_and_measure, missing, jobs, preload=(f"{__package__}.recording", __name__))
+    for finished, (task, result) in enumerate(results, start=1):
+        if isinstance(result, Lost):
+            raise RuntimeError(f"{task.run}: {result.reason}; what finished is kept, try fewer jobs at once")
         if progress:
             progress(finished, len(missing))
-
-    if missing:
-        if progress:
-            progress(0, len(missing))
-        # Starting worker processes costs a few seconds each; a handful of runs is quicker here.
-        run_tasks(run_and_measure, missing, 1 if len(missing) < 4 else jobs or default_jobs(), done)
     return len(missing)
 
 

@@ -1,120 +1,239 @@
-"""Many independent tasks on the cores of one machine, with progress, surviving the death of a worker."""
+"""Many independent tasks, each in a process of its own, surviving the death of any of them.
+
+Workers are forked from a server process that has done the slow imports once, so a new one costs milliseconds. A worker
+ends with the process that started it, however that one ended.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import threading
-import time
+import traceback
+import types
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from multiprocessing import get_context
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import connection, current_process, get_context, parent_process
+from multiprocessing.context import BaseContext
 from typing import Any
 
-__all__ = ["default_jobs", "run_tasks"]
+from nbutils.cores import SHARE_VARIABLES, default_jobs, threads_each
+
+__all__ = ["Lost", "TryAgain", "run_tasks"]
 
 ATTEMPTS = 3
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
-def default_jobs() -> int:
-    """One job per core that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+class TryAgain(Exception):  # noqa: N818 - an instruction, not an error
+    """Raised by a task that was cut off by something from outside and deserves another attempt.
+
+    Args:
+        reason: what happened, in one sentence.
+        remains: what the task could save; handed over in :class:`Lost` when no attempt is left.
+    """
+
+    def __init__(self, reason: str, remains: Any = None) -> None:
+        super().__init__(reason, remains)
+        self.reason, self.remains = reason, remains
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Instead of a result: every attempt at a task was cut off.
+
+    Attributes:
+        reason: what happened, in one sentence.
+        remains: what the task could save, or None.
+    """
+
+    reason: str
+    remains: Any = None
 
 
 def run_tasks(
     task: Callable[[Any], Any],
     items: Sequence[Any],
     jobs: int | None = None,
-    done: Callable[[Any, Any], None] | None = None,
-) -> None:
-    """Call `task(item)` for every item, `jobs` at a time, each job a process with one compute thread.
+    *,
+    fresh: bool = False,
+    before: Callable[[], None] | None = None,
+    preload: Sequence[str] = (),
+    threads: int | None = None,
+) -> Iterator[tuple[Any, Any]]:
+    """Call `task(item)` for every item, `jobs` at a time, and yield (item, result) as they finish.
 
-    A worker that dies (killed, out of memory) takes only its own item with it, and that item is tried again. What a
-    task returns goes to `done`; keep results in the store, not in memory.
+    A worker that dies (killed, out of memory) takes only its own item with it, and that item is tried again, three
+    times in all. Closing the iterator, an interrupt, or an exception ends all workers at once.
 
     Args:
         task: a function importable from a module.
-        items: its arguments; they must pickle.
-        jobs: processes; None means one per core. With one job or one item all happens in this process.
-        done: called with (item, result) as tasks finish.
+        items: its arguments; they and the results must pickle.
+        jobs: processes; None means :func:`nbutils.cores.default_jobs`.
+        fresh: a new process for every item, even for a single one. Otherwise workers are reused, and with one job or
+            one item all happens in this process.
+        before: called in each new worker while it has a single thread, so it may fork.
+        preload: modules that the server process imports once, before the first worker is forked.
+        threads: compute threads of each; None means :func:`nbutils.cores.threads_each`.
+
+    Yields:
+        (item, result); the result is :class:`Lost` if every attempt was cut off.
 
     Raises:
         ValueError: `jobs` < 1.
-        RuntimeError: workers died three times in a row without finishing anything.
-        Exception: whatever a task raised; tasks not yet started are dropped.
+        Exception: whatever a task raised, with the worker's traceback as a note.
 
     Examples:
-        >>> run_tasks(abs, [-1, 2], jobs=1, done=lambda item, result: print(item, result))
-        -1 1
-        2 2
+        >>> sorted(run_tasks(abs, [-1, 2], jobs=1))
+        [(-1, 1), (2, 2)]
     """
     jobs = default_jobs() if jobs is None else jobs
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, received {jobs!r}")
-    left = list(enumerate(items))
-    if min(jobs, len(left)) <= 1:
-        for _, item in left:
-            _report(done, item, task(item))
-        return
-    failures = 0
-    while left:
-        finished = _one_pool(task, left, jobs, done)
-        failures = 0 if finished else failures + 1
-        left = [entry for entry in left if entry[0] not in finished]
-        if left and failures >= ATTEMPTS:
-            raise RuntimeError(
-                f"worker processes died {ATTEMPTS} times in a row; {len(left)} tasks are left, try --jobs 1"
-            )
+    if not fresh and min(jobs, len(items)) <= 1:
+        return ((item, task(item)) for item in items)
+    threads = threads_each(jobs) if threads is None else threads
+    return _Pool(task, min(jobs, len(items)), fresh, before, threads, tuple(preload)).run(items)
 
 
-def _one_pool(task: Callable[[Any], Any], left: list[tuple[int, Any]], jobs: int, done: Any) -> set[int]:
-    """Work with one pool until all is done or the pool breaks; returns the numbers of the finished items."""
-    finished: set[int] = set()
-    size = min(jobs, len(left))
-    with _one_thread_each(), ProcessPoolExecutor(size, get_context("spawn"), _end_with_parent) as pool:
-        futures = {pool.submit(task, item): (number, item) for number, item in left}
+class _Worker:
+    """A process and the item it works on."""
+
+    def __init__(self, pool: _Pool) -> None:
+        self.connection, theirs = pool.context.Pipe()
+        arguments = (theirs, pool.task, pool.fresh, pool.before, {**os.environ, **pool.environment})
+        self.process = pool.context.Process(target=_work, args=arguments)
+        with pool.surroundings():
+            self.process.start()
+        theirs.close()
+        self.item: Any = None
+        self.attempt = 0
+
+    def give(self, item: Any, attempt: int) -> None:
+        self.item, self.attempt = item, attempt
+        with suppress(BrokenPipeError):  # it died while idle; receiving will say so
+            self.connection.send(item)
+
+    def receive(self) -> tuple[str, Any]:
+        """("done" | "raised" | "again", payload) from the worker, or "again" with the manner of its death."""
         try:
-            for future in as_completed(futures):
-                number, item = futures[future]
-                _report(done, item, future.result())
-                finished.add(number)
-        except BrokenProcessPool:
-            pass
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return finished
+            return self.connection.recv()
+        except (EOFError, OSError):
+            self.process.join(10)
+            code = self.process.exitcode
+            how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
+            return "again", (f"its process {how}{' (out of memory?)' if code == -signal.SIGKILL else ''}", None)
+
+    def end(self) -> None:
+        self.connection.close()
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.join()
+
+
+class _Pool:
+    """Workers for one call of :func:`run_tasks`."""
+
+    def __init__(
+        self,
+        task: Callable[[Any], Any],
+        size: int,
+        fresh: bool,
+        before: Callable[[], None] | None,
+        threads: int,
+        preload: tuple[str, ...],
+    ) -> None:
+        self.task, self.size, self.fresh, self.before, self.preload = task, size, fresh, before, preload
+        self.environment = dict.fromkeys(SHARE_VARIABLES, str(threads))
+        self.context: BaseContext = get_context("spawn" if sys.platform == "win32" else "forkserver")
+
+    @contextmanager
+    def surroundings(self) -> Iterator[None]:
+        """The server process, started with the first worker, reads these variables and modules."""
+        before = {name: os.environ.get(name) for name in self.environment}
+        os.environ.update(self.environment)
+        # Workers of a Dask cluster are daemons, which may not have children; ours end with their parent anyway.
+        daemon = current_process()._config.pop("daemon", None)
+        # Tasks come from modules: importing the main script again in every worker would only cost time.
+        main, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
+        if self.preload and self.context.get_start_method() == "forkserver":
+            self.context.set_forkserver_preload(list(self.preload))
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = main
+            if daemon is not None:
+                current_process()._config["daemon"] = daemon
+            for name, value in before.items():
+                os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+
+    def run(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        waiting = deque((item, 1) for item in items)
+        busy: dict[Any, _Worker] = {}
+        idle: list[_Worker] = []
+        try:
+            while waiting or busy:
+                while waiting and len(busy) < self.size:
+                    worker = idle.pop() if idle else _Worker(self)
+                    worker.give(*waiting.popleft())
+                    busy[worker.connection] = worker
+                for ready in connection.wait(list(busy)):
+                    worker = busy.pop(ready)
+                    kind, payload = worker.receive()
+                    reusable = kind == "done" and not self.fresh
+                    idle.append(worker) if reusable else worker.end()
+                    if kind == "raised":
+                        raise payload
+                    if kind == "again" and worker.attempt < ATTEMPTS:
+                        waiting.append((worker.item, worker.attempt + 1))
+                    else:
+                        yield (
+                            worker.item,
+                            Lost(f"{payload[0]}, {ATTEMPTS} times", payload[1]) if kind == "again" else payload,
+                        )
+        finally:
+            for worker in [*busy.values(), *idle]:
+                worker.end()
+
+
+def _work(pipe: Any, task: Callable, fresh: bool, before: Callable | None, environment: dict[str, str]) -> None:
+    """The life of a worker."""
+    if hasattr(os, "setsid"):
+        os.setsid()  # an interrupt at the keyboard is for the process that started it
+        os.register_at_fork(after_in_child=pipe.close)
+    os.environ.clear()
+    os.environ.update(environment)
+    if before:
+        before()
+    threading.Thread(target=_end_with_parent, daemon=True, name="end-with-parent").start()
+    while True:
+        try:
+            item = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(_attempt(task, item))
+        if fresh:
+            return
+
+
+def _attempt(task: Callable[[Any], Any], item: Any) -> tuple[str, Any]:
+    try:
+        return "done", task(item)
+    except TryAgain as wish:
+        return "again", (wish.reason, wish.remains)
+    except Exception as error:
+        error.add_note(f"In a worker process:\n{traceback.format_exc()}")
+        return "raised", error
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent was killed ends at once instead of waiting for work for ever."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
+    """End this process and what it started when its parent is gone."""
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        if hasattr(os, "killpg"):
+            os.killpg(os.getpgrp(), signal.SIGKILL)
         os._exit(1)
-
-    threading.Thread(target=watch, daemon=True, name="end-with-parent").start()
-
-
-def _report(done: Callable[[Any, Any], None] | None, item: Any, result: Any) -> None:
-    if done is not None:
-        done(item, result)
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Child processes read these variables when they start; the parent's own settings come back afterwards."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

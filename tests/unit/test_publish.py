@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
 
-from nbutils.publish import PageJob, book_toc, execute_page, page_jobs, publish
+from nbutils.engine import Summary, runner
+from nbutils.publish import PageJob, book_toc, page_jobs, publish
 
 
 def files(toc: dict) -> list[str]:
@@ -58,63 +58,61 @@ def make(folder: Path, code: str) -> PageJob:
     return PageJob(template, folder / "book/pages/digits/page.ipynb", (("x", 5),), "Digits")
 
 
-def test_a_page_is_executed_finished_and_then_left_alone(tmp_path):
-    job, lines = make(tmp_path, "print(x + 1)"), []
-    assert publish([job], 1, lines.append) == []
+def put(*jobs: PageJob):
+    with runner(jobs=1) as where:
+        return publish(jobs, where)
+
+
+def last_text(page: Path) -> str:
+    return nbformat.read(page, as_version=4).cells[-1].outputs[0].text
+
+
+def test_a_page_is_executed_finished_and_then_left_alone(tmp_path, own_store):
+    job = make(tmp_path, "import nbutils as nb\nnb.record('m', 1)\nprint(x + 1)")
+    assert put(job) == Summary(finished=1)
     page = nbformat.read(job.output, as_version=4)
     assert page.cells[0].source == "# A title — Digits\n\n[link](../../intro.md)"
+    assert [o.output_type for o in page.cells[-1].outputs] == ["stream"], "records are for tables, not for pages"
     assert page.cells[-1].outputs[0].text == "6\n"
     assert all("remove-cell" in c.metadata.tags for c in page.cells[1:3])
     assert str(tmp_path) not in job.output.read_text()
     before = job.output.stat().st_mtime_ns
-    publish([job], 1, lines.append)
+    assert put(job) == Summary(cached=1)
     assert job.output.stat().st_mtime_ns == before
-    assert lines[-1].startswith("Pages: 1 up to date, 0 executed")
     changed = make(tmp_path, "print(x + 2)")
-    publish([changed], 1, lines.append)
-    assert nbformat.read(job.output, as_version=4).cells[-1].outputs[0].text == "7\n"
+    assert put(changed) == Summary(finished=1)
+    assert last_text(job.output) == "7\n"
+    job.output.unlink()
+    assert put(changed) == Summary(cached=1), "a lost page comes back from the store"
+    assert last_text(job.output) == "7\n"
 
 
-def test_parameters_are_part_of_what_makes_a_page_current(tmp_path):
+def test_parameters_are_part_of_what_makes_a_page_current(tmp_path, own_store):
     job = make(tmp_path, "print(x)")
-    publish([job], 1, lambda _line: None)
-    other = PageJob(job.template, job.output, (("x", 6),), "Digits")
-    publish([other], 1, lambda _line: None)
-    assert nbformat.read(job.output, as_version=4).cells[-1].outputs[0].text == "6\n"
+    put(job)
+    put(PageJob(job.template, job.output, (("x", 6),), "Digits"))
+    assert last_text(job.output) == "6\n"
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        ("raise ValueError('broken thing')", "broken thing"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "DeadKernelError"),
-    ],
-)
-def test_a_failing_page_is_reported_and_the_old_one_kept(tmp_path, code, words):
+def test_a_failing_page_is_reported_and_the_old_one_kept(tmp_path, own_store, capsys):
     good = make(tmp_path, "print(x)")
-    assert execute_page(good) == ""
+    put(good)
     text = good.output.read_text()
-    bad, lines = make(tmp_path, code), []
-    assert publish([bad], 1, lines.append) == [bad]
-    assert words in lines[0]
+    failed = good.output.with_suffix(".failed.ipynb")
+    found = put(make(tmp_path, "raise ValueError('broken thing')"))
+    assert found.failed == {"digits/page": "ValueError: broken thing"}
+    assert not found.complete
+    assert "failed: digits/page: ValueError: broken thing" in capsys.readouterr().out
     assert good.output.read_text() == text
-    assert not list(good.output.parent.glob(".*"))
-    publish([make(tmp_path, "print(x)")], 1, lines.append)
-    assert not list(good.output.parent.glob("*.failed.ipynb"))
+    cells = nbformat.read(failed, as_version=4).cells
+    assert any("broken thing" in str(c.get("outputs")) for c in cells)
+    put(make(tmp_path, "print(x)"))
+    assert sorted(p.name for p in good.output.parent.iterdir()) == ["page.ipynb"]
 
 
-def test_the_failed_notebook_is_kept_to_look_at(tmp_path):
-    job = make(tmp_path, "raise ValueError('broken thing')")
-    execute_page(job)
-    failed = nbformat.read(job.output.with_suffix(".failed.ipynb"), as_version=4)
-    assert any("broken thing" in str(c.get("outputs")) for c in failed.cells)
-    assert not job.output.exists()
-
-
-def test_half_written_pages_are_executed_again(tmp_path):
+def test_half_written_pages_are_written_again(tmp_path, own_store):
     job = make(tmp_path, "print(x)")
-    execute_page(job)
+    put(job)
     job.output.write_text(job.output.read_text()[:200])
-    publish([job], 1, lambda _line: None)
-    assert nbformat.read(job.output, as_version=4).cells[-1].outputs[0].text == "5\n"
-    shutil.rmtree(job.output.parent)
+    put(job)
+    assert last_text(job.output) == "5\n"

@@ -1,0 +1,1 @@
+"""Speed, measured: both sides of every comparison in one run. `make bench` runs all; `python -m benchmarks --help`."""

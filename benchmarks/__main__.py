@@ -1,0 +1,39 @@
+"""`python -m benchmarks`: run all comparisons, print the table, write `benchmarks/latest.json`."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.harness import Comparison, table, write_json
+from benchmarks.notebooks import notebook_overhead
+from nbutils.cores import usable_cores
+from nbutils.provenance import provenance
+
+GROUPS: dict[str, Callable[[bool], list[Comparison]]] = {"notebooks": notebook_overhead}
+
+
+def main() -> int:
+    """Run the chosen groups; the exit code is 0 even if a bar is missed: a slow machine is not a mistake."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="groups (default: all)")
+    parser.add_argument("--quick", action="store_true", help="small sizes, one repeat: does everything still run?")
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/latest.json"), help="where the figures go")
+    options = parser.parse_args()
+    found = []
+    for name in options.only:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        found += GROUPS[name](options.quick)
+    print(table(found))
+    origin = provenance()
+    machine = {"processor": platform.processor() or platform.machine(), "cores": usable_cores(), "quick": options.quick}
+    write_json(found, {**machine, **{k: origin[k] for k in ("commit", "versions", "time")}}, options.output)
+    print(f"written to {options.output}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""Measure two sides of a comparison in turn, and say what came out."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Comparison", "compare", "seconds", "table", "write_json"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Figures of one comparison, one per repeat.
+
+    Attributes:
+        name: name of the comparison.
+        about: what the two sides do, in one sentence.
+        unit: of the figures; smaller is better.
+        ours: figures of this project.
+        other: figures of what it is held against.
+        bar: what we want to reach: ("ours at most", number) or ("ratio at least", number).
+    """
+
+    name: str
+    about: str
+    unit: str
+    ours: list[float]
+    other: list[float]
+    bar: tuple[str, float]
+
+    @property
+    def ratios(self) -> list[float]:
+        """The other side over ours, repeat by repeat, so that a drifting machine cancels out."""
+        return [theirs / mine for mine, theirs in zip(self.ours, self.other, strict=True)]
+
+    @property
+    def met(self) -> bool:
+        """Whether the bar is met by the medians."""
+        kind, limit = self.bar
+        if kind == "ours at most":
+            return statistics.median(self.ours) <= limit
+        return statistics.median(self.ratios) >= limit
+
+
+def seconds(action: Callable[[], Any]) -> float:
+    """How long a call takes."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def compare(
+    name: str,
+    about: str,
+    ours: Callable[[], float],
+    other: Callable[[], float],
+    *,
+    unit: str,
+    bar: tuple[str, float],
+    repeats: int,
+) -> Comparison:
+    """Call both sides in turn, ours first in every other repeat; each returns its figure."""
+    figures: dict[str, list[float]] = {"ours": [], "other": []}
+    for repeat in range(repeats):
+        sides = [("ours", ours), ("other", other)]
+        for side, call in sides if repeat % 2 == 0 else reversed(sides):
+            figures[side].append(call())
+    return Comparison(name, about, unit, figures["ours"], figures["other"], bar)
+
+
+def table(found: list[Comparison]) -> str:
+    """Medians, spreads and ratios as text."""
+    lines = [f"{'name':28} {'ours':>22} {'other':>22} {'ratio':>18}  bar"]
+    for c in found:
+        sides = [f"{statistics.median(x):.3g} ({min(x):.3g} to {max(x):.3g})" for x in (c.ours, c.other, c.ratios)]
+        mark = "met" if c.met else "MISSED"
+        lines.append(f"{c.name:28} {sides[0]:>22} {sides[1]:>22} {sides[2]:>18}  {c.bar[0]} {c.bar[1]:g}: {mark}")
+        lines.append(f"    [{c.unit}] {c.about}")
+    return "\n".join(lines)
+
+
+def write_json(found: list[Comparison], machine: dict[str, Any], path: Path) -> None:
+    """Write all figures with where they were measured."""
+    content: dict[str, Any] = {"_machine": machine}
+    for c in found:
+        content[c.name] = {
+            "ours": round(statistics.median(c.ours), 4),
+            "other": round(statistics.median(c.other), 4),
+            "ratio": round(statistics.median(c.ratios), 3),
+            "unit": c.unit,
+            "repeats": len(c.ours),
+            "spread": {"ours": [min(c.ours), max(c.ours)], "other": [min(c.other), max(c.other)]},
+            "bar": list(c.bar),
+            "met": c.met,
+            "about": c.about,
+        }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")

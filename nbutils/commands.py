@@ -1,0 +1,141 @@
+"""Command line: `python -m nbutils run | pages | glance | runs | sweep | results | report`."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from nbutils.progress import Reporter
+from nbutils.sweep_commands import add_sweep_commands, positive
+
+if TYPE_CHECKING:
+    from nbutils.study import Study
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0 for success, 1 for failed work, 2 for wrong arguments."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.command(options))
+    except (ValueError, ModuleNotFoundError, FileNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        hint = "free some space and start again; " if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else ""
+        print(f"error: {error}; {hint}everything finished so far is kept", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted; everything finished so far is kept", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m nbutils", description="Train, measure and publish neuron communities."
+    )
+    commands = parser.add_subparsers(required=True, metavar="command")
+    run = commands.add_parser("run", help="train and measure all runs of a study that the store lacks")
+    pages = commands.add_parser("pages", help="execute the notebooks and put the pages under book/pages")
+    glance = commands.add_parser("glance", help="write the verdicts and their figure into README.md")
+    runs = commands.add_parser("runs", help="list the runs in the store")
+    add_sweep_commands(commands)
+    for command in (run, pages, glance):
+        command.add_argument("--datasets", nargs="+", default=["digits", "mnist-5k"], help="default: digits mnist-5k")
+        command.add_argument("--seeds", type=int, default=10, help="networks per label condition (default: 10)")
+        command.add_argument("--epochs", type=int, default=10, help="passes over the training set (default: 10)")
+        command.add_argument("--jobs", type=positive, help="processes (default: one per core)")
+    for command in (pages, glance):
+        command.add_argument("--root", type=Path, default=Path.cwd(), help="the project's folder (default: here)")
+    runs.add_argument("--dataset", help="only this data set")
+    runs.add_argument("--prune", action="store_true", help="remove what the present code would not use any more")
+    run.set_defaults(command=_run)
+    pages.set_defaults(command=_pages)
+    glance.set_defaults(command=_glance)
+    runs.set_defaults(command=_runs)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    from nbutils.cores import default_jobs
+    from nbutils.store import store_folder
+    from nbutils.study import compute_missing, failures
+
+    jobs = options.jobs or default_jobs()
+    tasks = [task for study in _studies(options) for task in study.tasks()]
+    print(f"Runs: {len(tasks)} on {', '.join(options.datasets)}; {jobs} jobs; store: {store_folder()}", flush=True)
+    missing = compute_missing(tasks, jobs, _Progress(jobs))
+    failed = failures(tasks)
+    print(f"Runs: {len(tasks) - missing} were there, {missing} computed, {len(failed)} failed.")
+    for run in failed:
+        print(f"  failed: {run.spec.dataset}, labels={run.spec.labels}, seed={run.spec.seed}: {run.failed}")
+    return 0
+
+
+def _pages(options: argparse.Namespace) -> int:
+    from nbutils.engine import runner
+    from nbutils.publish import book_toc, page_jobs, publish
+
+    root = options.root.resolve()
+    jobs = page_jobs(root, options.datasets, options.seeds, options.epochs)
+    with runner(jobs=options.jobs) as where:
+        found = publish(jobs, where)
+    print(f"Pages: {found.cached} up to date, {found.finished} executed, {len(found.failed)} failed.")
+    toc, text = root / "_build" / "toc.yml", yaml.safe_dump(book_toc(root, options.datasets), sort_keys=False)
+    toc.parent.mkdir(exist_ok=True)
+    if not toc.exists() or toc.read_text("utf-8") != text:
+        toc.write_text(text, "utf-8")
+    return 0 if found.complete else 1
+
+
+def _glance(options: argparse.Namespace) -> int:
+    from nbutils.cores import default_jobs
+    from nbutils.glance import write_glance
+    from nbutils.hypotheses import collect_evidence
+
+    results = [study.compute(options.jobs, _Progress(options.jobs or default_jobs())) for study in _studies(options)]
+    write_glance(options.root.resolve(), results, collect_evidence(results))
+    return 0
+
+
+def _runs(options: argparse.Namespace) -> int:
+    from nbutils.inventory import inventory, prune
+    from nbutils.store import store_folder
+
+    if options.prune:
+        count, size = prune()
+        print(f"Removed {count} results and left-overs, {size / 2**20:.1f} MiB.")
+    table = inventory(options.dataset)
+    print(table.to_string(index=False) if len(table) else "No runs yet.")
+    print(f"{len(table)} runs, {table['MiB'].sum() if len(table) else 0:.1f} MiB in {store_folder()}")
+    return 0
+
+
+def _studies(options: argparse.Namespace) -> list[Study]:
+    """The studies that the options ask for, checked."""
+    from nbutils.parameters import check_parameters
+
+    given = {"study": " ".join(options.datasets), "seeds": options.seeds, "epochs": options.epochs}
+    return check_parameters("synthesis", given).studies()
+
+
+class _Progress:
+    """Adapts the (finished, total) of a study to a :class:`Reporter`."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs, self._reporter = jobs, None
+
+    def __call__(self, finished: int, total: int) -> None:
+        if self._reporter is None:
+            self._reporter = Reporter(total, 0, self._jobs).__enter__()
+        if finished:
+            self._reporter.one("")
+        if finished == total:
+            self._reporter.__exit__(None, None, None)

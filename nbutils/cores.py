@@ -1,0 +1,32 @@
+"""How many jobs and threads this machine bears."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["SHARE_VARIABLES", "default_jobs", "threads_each", "usable_cores"]
+
+JOBS_VARIABLE = "NBUTILS_JOBS"
+# What a job is told about its share of the cores: compute threads, and jobs that it may start itself.
+SHARE_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", JOBS_VARIABLE)
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def default_jobs() -> int:
+    """How many jobs to run at once: this process's share of the machine (`NBUTILS_JOBS`), else one per usable core."""
+    share = os.environ.get(JOBS_VARIABLE, "")
+    return int(share) if share.isdigit() and int(share) > 0 else usable_cores()
+
+
+def threads_each(jobs: int) -> int:
+    """Compute threads for each of some jobs, so that together they do not exceed the cores.
+
+    Examples:
+        >>> threads_each(10_000)
+        1
+    """
+    return max(1, default_jobs() // jobs)

@@ -1,0 +1,234 @@
+"""One notebook, executed once: what determines it, how it is run, what came of it.
+
+An executed notebook is kept in the store under the digest of everything that determines it, like a run. Asking again
+for the same one reads it, in whatever sweep or book it appears.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+import nbutils
+from nbutils.kernels import LOG, kernel_manager
+from nbutils.measurements import read_measurements
+from nbutils.provenance import code_digest, modules_behind, provenance
+from nbutils.scratch import scratch_folder
+from nbutils.store import Store
+from nbutils.workers import TryAgain
+
+__all__ = ["NotebookJob", "Outcome", "execute", "keep", "kept", "notebook_code"]
+
+FILE = "notebook.ipynb"
+
+
+def notebook_code() -> str:
+    """Digest of the code that notebooks compute with: what `import nbutils` offers, and all that it stands on.
+
+    Sweeps, pages and commands are around notebooks, not in them: editing those outdates nothing.
+    """
+    return code_digest(*modules_behind(*sorted({*nbutils.PUBLIC_MODULES, "figures", "portraits"})))
+
+
+@dataclass(frozen=True, eq=False)  # compared by identity: parameters may be lists, which have no hash
+class NotebookJob:
+    """A notebook to execute.
+
+    Attributes:
+        name: what people call it, such as "h1_communities dataset=digits".
+        template: the notebook's text.
+        parameters: (name, value) pairs.
+        folder: working folder of the kernel, where it exists; elsewhere a temporary one.
+        inputs: digests of what the notebook reads beyond its parameters.
+        timeout: seconds that the whole notebook may take; None means no limit.
+        code: digest of nbutils when the job was made.
+    """
+
+    name: str
+    template: str
+    parameters: tuple[tuple[str, Any], ...] = ()
+    folder: str = ""
+    inputs: tuple[str, ...] = ()
+    timeout: float | None = None
+    code: str = field(default_factory=notebook_code)
+
+    @cached_property
+    def address(self) -> str:
+        """Where its outcome is kept: 16 hexadecimal digits of template, parameters, inputs and code."""
+        cells = [(c.cell_type, c.source, c.metadata) for c in nbformat.reads(self.template, as_version=4).cells]
+        determinants = [cells, sorted(self.parameters), self.inputs, self.code]
+        return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a notebook.
+
+    Attributes:
+        address: its place in the store.
+        status: "done" or "failed".
+        reason: why it failed, in one sentence.
+        seconds: how long it took.
+        parameters: its parameters.
+        measurements: what it recorded, see :func:`nbutils.measurements.read_measurements`.
+        provenance: commit, versions, machine and time.
+        code: digest of nbutils.
+        notebook: text of the executed notebook; as far as it came, if it failed.
+    """
+
+    address: str
+    status: str
+    reason: str
+    seconds: float
+    parameters: dict[str, Any]
+    measurements: list[dict[str, Any]]
+    provenance: dict[str, Any]
+    code: str
+    notebook: str
+
+    @classmethod
+    def failure(cls, job: NotebookJob, reason: str) -> Outcome:
+        """A job that nothing is left of."""
+        return cls(job.address, "failed", reason, 0.0, dict(job.parameters), [], provenance(), job.code, "")
+
+
+def kept(address: str, store: Store | None = None) -> Outcome | None:
+    """The outcome in the store, finished or failed; None if there is none or it was damaged."""
+    store = store or Store("notebooks")
+    record = store.read(address)
+    if record is None:
+        return None
+    try:
+        notebook = store.text(address, FILE)
+        if hashlib.sha256(notebook.encode()).hexdigest() != record.pop("sha256"):
+            raise ValueError("its notebook is not the one that was written")
+        record.pop("files")
+        return Outcome(**record, notebook=notebook)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        store.discard(address, f"is damaged ({error})")
+        return None
+
+
+def keep(outcome: Outcome, store: Store | None = None) -> None:
+    """Put an outcome into the store in place of what is there."""
+    record = asdict(outcome)
+    notebook = record.pop("notebook")
+    record["sha256"] = hashlib.sha256(notebook.encode()).hexdigest()
+    (store or Store("notebooks")).write(outcome.address, record, replace=True, texts={FILE: notebook})
+
+
+def execute(job: NotebookJob, again: bool = False) -> Outcome:
+    """Execute a notebook, or read its outcome if another process has finished it meanwhile. Runs in a worker.
+
+    Args:
+        job: the notebook.
+        again: execute it even if the store has it.
+
+    Returns:
+        The :class:`Outcome`; it is in the store.
+
+    Raises:
+        TryAgain: the kernel died.
+        OSError: the outcome could not be stored.
+    """
+    store = Store("notebooks")
+    if job.code != notebook_code():
+        here = f"code {notebook_code()} here, {job.code} where the sweep was started"
+        return Outcome.failure(job, f"nbutils differs between machines ({here}); install the same version everywhere")
+    with store.lock(job.address):
+        found = None if again else kept(job.address, store)
+        if found is None or found.status != "done":
+            found = _run(job)
+            keep(found, store)
+    return found
+
+
+def _run(job: NotebookJob) -> Outcome:
+    """Execute with papermill in a folder that disappears afterwards."""
+    start = time.perf_counter()
+    reason = ""
+    with scratch_folder() as folder:
+        template = nbformat.reads(job.template, as_version=4)
+        draft = folder / "draft.ipynb"
+        nbformat.write(template, draft)
+        try:
+            _papermill(job, template, draft, folder)
+        except OSError:  # of this machine, such as a full disk; the notebook's own arrive as another type
+            raise
+        except Exception as error:  # the notebook's own exception, a dead kernel, a timeout: all are results
+            reason = _one_line(job, error, folder)
+            if _is_dead(error):
+                raise TryAgain(reason, _outcome(job, draft, reason, start)) from None
+        return _outcome(job, draft, reason, start)
+
+
+def _papermill(job: NotebookJob, template: Any, draft: Path, folder: Path) -> None:
+    import papermill
+
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)  # what it would say becomes the outcome's reason
+    kernel = template.metadata.get("kernelspec", {})
+    name = kernel.get("name", "python3")
+    deadline = None if job.timeout is None else time.monotonic() + job.timeout
+
+    def left(_cell: Any) -> float | None:
+        return None if deadline is None else max(0.1, deadline - time.monotonic())
+
+    papermill.execute_notebook(
+        template,
+        str(draft),
+        parameters=dict(job.parameters),
+        kernel_name=name,
+        cwd=job.folder if job.folder and Path(job.folder).is_dir() else str(folder),
+        progress_bar=False,
+        kernel_manager_class=kernel_manager(folder, python=name == "python3"),
+        timeout_func=left,
+    )
+
+
+def _outcome(job: NotebookJob, draft: Path, reason: str, start: float) -> Outcome:
+    notebook = nbformat.read(draft, as_version=4)
+    seconds, origin = round(time.perf_counter() - start, 3), provenance()
+    status = "failed" if reason else "done"
+    papermill = notebook.metadata.get("papermill", {})
+    for private in ("input_path", "output_path", "environment_variables"):  # paths of this machine
+        papermill.pop(private, None)
+    notebook.metadata["nbutils"] = {
+        "address": job.address,
+        "status": status,
+        "reason": reason,
+        "parameters": dict(job.parameters),
+        "commit": origin["commit"],
+        "versions": origin["versions"],
+    }
+    found = read_measurements(notebook)
+    return Outcome(
+        job.address, status, reason, seconds, dict(job.parameters), found, origin, job.code, nbformat.writes(notebook)
+    )
+
+
+def _one_line(job: NotebookJob, error: Exception, folder: Path) -> str:
+    """What went wrong, in one sentence without this machine's paths."""
+    kind = type(error).__name__
+    if kind == "CellTimeoutError":
+        return f"took longer than {job.timeout:g} s, its time limit"
+    if _is_dead(error):
+        log = folder / LOG
+        said = log.read_text("utf-8", "replace").strip().splitlines() if log.exists() else []
+        return f"its kernel died ({said[-1].strip() if said else 'killed, or out of memory?'})"
+    if kind == "PapermillExecutionError":
+        return f"{error.ename}: {' '.join(str(error.evalue).split())}"  # type: ignore[attr-defined]
+    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    return f"{kind}: {lines[-1].strip() if lines else 'no message'}"
+
+
+def _is_dead(error: Exception) -> bool:
+    """Whether the kernel died, while it ran or while it started."""
+    return type(error).__name__ == "DeadKernelError" or str(error).startswith("Kernel died")

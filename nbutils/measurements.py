@@ -1,0 +1,83 @@
+"""What a notebook measured: said inside the notebook with `record`, read from the executed file by sweeps."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+from IPython.display import publish_display_data
+
+__all__ = ["MIME", "read_measurements", "record"]
+
+MIME = "application/vnd.nbutils.measurement+json"
+SCRAP_MIME = "application/scrapbook.scrap.json+json"  # notebooks that use scrapbook's `glue` work unchanged
+
+
+def record(
+    name: str, value: float | str, unit: str = "", *, low: float | None = None, high: float | None = None
+) -> None:
+    """Say that this notebook measured something; a sweep puts it into its table of results. Shows nothing on the page.
+
+    Args:
+        name: what was measured, such as "test_accuracy"; recorded twice, the later value holds.
+        value: a number, a truth value, or a word such as a verdict.
+        unit: its unit, such as "bits" or "s"; empty for a dimensionless number.
+        low: lower end of the 95 % interval.
+        high: upper end of the 95 % interval.
+
+    Raises:
+        TypeError: `value`, `low` or `high` is of another type; names what was received.
+
+    Examples:
+        >>> record("test_accuracy", 0.93, low=0.91, high=0.95)
+        >>> record("accuracy", [0.9, 0.8])
+        Traceback (most recent call last):
+        TypeError: value of 'accuracy' must be a number or a string, received [0.9, 0.8]
+    """
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"name must be a string that is not empty, received {name!r}")
+    row: dict[str, Any] = {"metric": name, **_number_or_text(name, value), "unit": str(unit)}
+    for end, given in (("low", low), ("high", high)):
+        if given is not None:
+            found = _number_or_text(f"{end} end of {name}", given)["value"]
+            row |= {} if found is None else {end: found}
+    publish_display_data({MIME: row, "text/plain": ""})
+
+
+def read_measurements(notebook: Any) -> list[dict[str, Any]]:
+    """Measurements in the outputs of an executed notebook, in the order in which they were recorded.
+
+    Args:
+        notebook: as nbformat reads it.
+
+    Returns:
+        One dictionary per measurement: `metric`, `value` (float or None), `text`, `unit`, `low`, `high`.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if MIME in data:
+                row = dict(data[MIME])
+                found[row["metric"]] = {"text": "", "low": None, "high": None, **row}
+            elif SCRAP_MIME in data and isinstance(data[SCRAP_MIME].get("data"), int | float | str):
+                scrap = data[SCRAP_MIME]
+                found[scrap["name"]] = {
+                    "metric": scrap["name"],
+                    **_number_or_text(scrap["name"], scrap["data"]),
+                    "unit": "",
+                    "low": None,
+                    "high": None,
+                }
+    return list(found.values())
+
+
+def _number_or_text(name: str, value: Any) -> dict[str, Any]:
+    """JSON has no word for infinity and NaN, so such numbers travel as text."""
+    if isinstance(value, str):
+        return {"value": None, "text": value}
+    if not isinstance(value, Real) and not (hasattr(value, "item") and getattr(value, "ndim", 1) == 0):
+        raise TypeError(f"value of {name!r} must be a number or a string, received {value!r}")
+    number = float(value)
+    return {"value": number, "text": ""} if math.isfinite(number) else {"value": None, "text": str(number)}

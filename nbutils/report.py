@@ -1,0 +1,100 @@
+"""The page of a sweep: the `sweep_report` notebook over its table of results."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+import nbformat
+
+from nbutils.engine import run_notebooks, runner
+from nbutils.executions import NotebookJob, Outcome
+from nbutils.files import replace_file
+from nbutils.links import relinked
+from nbutils.provenance import code_digest, modules_behind
+
+__all__ = ["report_inputs", "write_report"]
+
+TEMPLATE = Path("notebooks/sweep_report.ipynb")
+SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
+SHELL = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Report of a sweep</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 16px/1.55 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }}
+table {{ border-collapse: collapse; font-size: .92em; }}
+th, td {{ padding: .25em .8em; border-bottom: 1px solid #8a8f9855; }}
+blockquote {{ margin: 1em 0; padding: .3em 1em; border-left: 4px solid #8a8f98; }}
+figcaption {{ font-size: .92em; opacity: .85; }}
+figure {{ margin: 1em 0; }}
+</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+def report_inputs(results: Path) -> tuple[str, ...]:
+    """What a report depends on beyond its parameters: the table's content, and the code that draws it."""
+    table = hashlib.sha256(results.read_bytes()).hexdigest()[:16]
+    return table, code_digest(*modules_behind("sweep_figures"))
+
+
+def write_report(results: Path, metric: str = "", template: Path = TEMPLATE) -> Path:
+    """Execute the report over a table of results and put `report.ipynb` and `report.html` beside it.
+
+    Args:
+        results: `results.parquet` of a sweep.
+        metric: the metric to begin with; empty for the first.
+        template: the report's notebook.
+
+    Returns:
+        Path of the HTML page; it is one file, and asks nothing of the network.
+
+    Raises:
+        FileNotFoundError: the template is not there; run from the project's folder.
+        ValueError: the report failed; says why.
+    """
+    if not template.is_file():
+        raise FileNotFoundError(f"no {template} here; run this command in the project's folder")
+    here = Path(os.path.relpath(results)) if results.resolve().is_relative_to(Path.cwd()) else results.resolve()
+    job = NotebookJob(
+        name="report",
+        template=template.read_text("utf-8"),
+        parameters=(("results", here.as_posix()), ("metric", metric)),
+        folder=str(Path.cwd()),
+        inputs=report_inputs(results),
+    )
+    page = results.with_name("report.html")
+
+    def deliver(_job: NotebookJob, outcome: Outcome) -> None:
+        if outcome.status == "failed":
+            raise ValueError(f"the report failed: {outcome.reason}")
+        notebook = relinked(outcome.notebook, template.parent, page.parent)
+        replace_file(page.with_suffix(".ipynb"), notebook.encode())
+        replace_file(page, _html(notebook).encode())
+
+    with runner(jobs=1) as where:
+        run_notebooks([job], where, deliver, what="reports")
+    return page
+
+
+def _html(notebook: str) -> str:
+    """One HTML file in the colours of the reader's system, without code, scripts and outside requests."""
+    from nbconvert import HTMLExporter
+
+    page = nbformat.reads(notebook, as_version=4)
+    hidden = dict.fromkeys(("input", "input_prompt", "output_prompt", "anchor_links"), True)
+    exporter = HTMLExporter(template_name="basic", **{f"exclude_{part}": value for part, value in hidden.items()})
+    body, _ = exporter.from_notebook_node(page)
+    return SHELL.format(body=SCRIPT.sub("", body))

@@ -1,0 +1,63 @@
+"""Temporary folders that never stay behind: removed by their owner, or by whoever comes next."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+__all__ = ["clear_stale", "scratch_folder"]
+
+LOCK = ".lock"
+FRESH_SECONDS = 10  # a folder younger than this may not have taken its lock yet
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A temporary folder, short enough a path for sockets, readable by this user alone; removed at the end.
+
+    Yields:
+        The folder. It holds a lock that dies with this process, by which :func:`clear_stale` knows it is in use.
+
+    Examples:
+        >>> with scratch_folder() as folder:
+        ...     folder.is_dir()
+        True
+        >>> folder.exists()
+        False
+    """
+    folder = Path(tempfile.mkdtemp(prefix="", dir=_base()))
+    try:
+        with FileLock(folder / LOCK):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def clear_stale() -> int:
+    """Remove folders whose owners are gone; returns how many."""
+    removed = 0
+    for folder in _base().iterdir():
+        with suppress(OSError, Timeout):
+            if time.time() - folder.stat().st_mtime < FRESH_SECONDS:
+                continue
+            with FileLock(folder / LOCK, timeout=0):
+                shutil.rmtree(folder, ignore_errors=True)
+                removed += 1
+    return removed
+
+
+def _base() -> Path:
+    """The parent of all scratch folders of this user; nobody else's, whatever lies in the shared temporary folder."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    base = Path(tempfile.gettempdir()) / f"nbutils-{user}"
+    base.mkdir(mode=0o700, exist_ok=True)
+    if hasattr(os, "getuid") and (base.is_symlink() or base.stat().st_uid != user):
+        raise PermissionError(f"{base} belongs to somebody else; set TMPDIR to a folder of your own")
+    return base

@@ -1,0 +1,182 @@
+"""A sweep: one notebook over a grid of parameters, declared in a YAML file and checked before anything starts."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from nbutils.executions import NotebookJob
+from nbutils.grids import axis_values, grid_points, is_excluded
+from nbutils.sweep_files import SweepFile, raise_mistakes, read_sweep_file
+from nbutils.templates import data_versions, point_mistakes, template_model
+
+__all__ = ["Point", "Sweep", "load_sweep"]
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+LONGEST = 120  # characters of a folder name
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of parameters.
+
+    Attributes:
+        parameters: all that is given to the notebook.
+        varied: those of them that vary in the sweep, in the order of the file.
+    """
+
+    parameters: dict[str, Any]
+    varied: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """For people: "density=0.05 seed=3"."""
+        return " ".join(f"{k}={v}" for k, v in self.varied.items()) or "the only point"
+
+    @property
+    def folder(self) -> Path:
+        """Where its notebook goes, below the sweep's folder: one `key=value` per level."""
+        return Path(*(_folder_name(k, v) for k, v in self.varied.items()))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A checked sweep.
+
+    Attributes:
+        name: name of the sweep and of its folder.
+        about: what it is for.
+        file: the file that declares it.
+        notebook: the notebook.
+        points: all combinations.
+        timeout: seconds that one notebook may take, or None.
+    """
+
+    name: str
+    about: str
+    file: Path
+    notebook: Path
+    points: tuple[Point, ...]
+    timeout: float | None
+
+    @property
+    def axes(self) -> list[str]:
+        """Names of the parameters that vary."""
+        return list(dict.fromkeys(name for point in self.points for name in point.varied))
+
+    def jobs(self, timeout: float | None = None) -> list[NotebookJob]:
+        """One notebook per point; `timeout` takes the place of the file's."""
+        text, folder = self.notebook.read_text("utf-8"), str(self.notebook.parent.resolve())
+        model = template_model(self.notebook)
+        return [
+            NotebookJob(
+                name=point.name,
+                template=text,
+                parameters=tuple(point.parameters.items()),
+                folder=folder,
+                inputs=data_versions(model, point.parameters),
+                timeout=timeout or self.timeout,
+            )
+            for point in self.points
+        ]
+
+    def only(self, conditions: Sequence[str]) -> Sweep:
+        """The sweep's points that meet every condition "key=value".
+
+        Raises:
+            ValueError: a condition names no parameter of the sweep, or nothing is left.
+        """
+        kept = list(self.points)
+        for condition in conditions:
+            key, equals, value = condition.partition("=")
+            if not equals or not any(key in p.parameters for p in kept):
+                names = ", ".join(dict.fromkeys(name for p in self.points for name in p.parameters))
+                raise ValueError(f"--only must be key=value with a key of {names}; received {condition!r}")
+            kept = [p for p in kept if key in p.parameters and str(p.parameters[key]) == value]
+        if not kept:
+            raise ValueError(f"--only {' '.join(conditions)} leaves none of the {len(self.points)} points")
+        return Sweep(self.name, self.about, self.file, self.notebook, tuple(kept), self.timeout)
+
+
+def load_sweep(path: Path | str) -> Sweep:
+    """Read a sweep file and check every point against the notebook's parameters.
+
+    Args:
+        path: a YAML file, see :class:`SweepFile`.
+
+    Returns:
+        The :class:`Sweep`.
+
+    Raises:
+        FileNotFoundError: no such file or notebook.
+        ValueError: mistakes; the message lists all of them, one a line.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no sweep file {path}")
+    declared = read_sweep_file(path)
+    name = declared.name or path.stem
+    if not NAME.fullmatch(name):
+        raise ValueError(f"{path.name}: name must be letters, digits, '.', '_' and '-', received {name!r}")
+    notebook = (path.parent / declared.notebook).resolve()
+    if not notebook.is_file() or notebook.suffix != ".ipynb":
+        raise FileNotFoundError(
+            f"{path.name}: notebook must be the path of an .ipynb file, received {declared.notebook!r}"
+        )
+    model = template_model(notebook)
+    mistakes = _axis_mistakes(declared)
+    points = [] if mistakes else _points(declared, mistakes)
+    mistakes += point_mistakes(model, [point.parameters for point in points])
+    folders = Counter(str(point.folder).casefold() for point in points)
+    mistakes += [f"{folder}: {n} points would share this folder" for folder, n in folders.items() if n > 1]
+    raise_mistakes(path, mistakes)
+    return Sweep(name, declared.about, path, notebook, tuple(points), declared.timeout)
+
+
+def _axis_mistakes(declared: SweepFile) -> list[str]:
+    """Names given twice, empty axes, values given twice, zipped axes of different length."""
+    axes = [*declared.grid.items(), *(item for group in declared.zip for item in group.items())]
+    if declared.seeds is not None:
+        axes.append(("seed", declared.seeds))
+    names = Counter([*declared.fixed, *(name for name, _ in axes)])
+    found = [f"{name}: is given {count} times" for name, count in names.items() if count > 1]
+    zipped = {name for group in declared.zip for name in group}
+    for name, axis in axes:
+        values = axis_values(axis)
+        if not values:
+            found.append(f"{name}: has no values")
+        twice = [] if name in zipped else [v for i, v in enumerate(values) if v in values[:i]]
+        found += [f"{name}: {value!r} is given twice" for value in twice]
+    try:
+        grid_points({}, [{k: axis_values(v) for k, v in group.items()} for group in declared.zip])
+    except ValueError as error:
+        found.append(f"zip: {error}")
+    return found
+
+
+def _points(declared: SweepFile, mistakes: list[str]) -> list[Point]:
+    """All points that are not excluded; an exclusion that excludes nothing is a mistake."""
+    axes = {name: axis_values(axis) for name, axis in declared.grid.items()}
+    zipped = [{name: axis_values(axis) for name, axis in group.items()} for group in declared.zip]
+    if declared.seeds is not None:
+        zipped.append({"seed": axis_values(declared.seeds)})  # last, so that seeds of one setting lie together
+    everything = grid_points(axes, zipped)
+    for rule in declared.exclude:
+        if not any(is_excluded({**declared.fixed, **point}, rule) for point in everything):
+            mistakes.append(f"exclude {rule}: matches no point")
+    varied = [p for p in everything if not any(is_excluded({**declared.fixed, **p}, r) for r in declared.exclude)]
+    if not varied:
+        mistakes.append("no point is left; every combination is excluded")
+    return [Point({**declared.fixed, **point}, point) for point in varied]
+
+
+def _folder_name(key: str, value: Any) -> str:
+    """`key=value`, percent-encoded: no value can leave the folder or merge with another."""
+    name = f"{quote(key, safe='')}={quote(str(value), safe='+,')}"
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 17]}~{hashlib.sha256(name.encode()).hexdigest()[:16]}"

@@ -1,0 +1,108 @@
+"""What a notebook on disk may be given: the declared model of our own templates, an inferred one for any other."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from nbutils.datasets import load_dataset
+from nbutils.parameters import TEMPLATES, nearest, sentences
+
+__all__ = ["data_versions", "point_mistakes", "template_model"]
+
+ANNOTATIONS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}
+
+
+def template_model(notebook: Path) -> type[BaseModel]:
+    """Model of a notebook's parameters.
+
+    Args:
+        notebook: path of the notebook. One of this project's templates has its declared model; any other gets one
+            from its cell tagged `parameters`: names, and types by annotation or, failing that, by default value.
+
+    Returns:
+        A pydantic model that forbids other names; its name is the notebook's.
+
+    Raises:
+        ValueError: the notebook cannot be read, or has no cell tagged `parameters`.
+    """
+    import papermill
+
+    try:
+        found = papermill.inspect_notebook(str(notebook))
+    except Exception as error:  # papermill passes on whatever JSON, nbformat or its parser raise
+        raise ValueError(f"{notebook.name} cannot be read as a notebook: {error}") from None
+    own = TEMPLATES.get(notebook.stem)
+    if own is not None and set(found) == set(own.model_fields):
+        return own
+    if not found:
+        raise ValueError(f"{notebook.name} has no parameters; tag a cell that assigns their defaults with 'parameters'")
+    fields: dict[str, Any] = {name: (_type(item), ...) for name, item in found.items()}
+    fields = {name: (kind, None) for name, (kind, _) in fields.items()}
+    return create_model(notebook.stem, __config__=ConfigDict(extra="forbid", strict=True), **fields)
+
+
+def _type(parameter: Mapping[str, Any]) -> Any:
+    """A parameter's type: as annotated, else wide enough for its default (a default of 1 admits 0.5)."""
+    annotated = ANNOTATIONS.get(parameter["inferred_type_name"].split("[")[0])
+    if annotated is not None:
+        return annotated
+    try:
+        default = ast.literal_eval(parameter["default"])
+    except (ValueError, SyntaxError):
+        return Any
+    if isinstance(default, bool | str | list | dict):
+        return type(default)
+    return int | float if isinstance(default, int | float) else Any
+
+
+def point_mistakes(model: type[BaseModel], points: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is wrong with the points of a sweep, each mistake once, with the number of points that make it.
+
+    Args:
+        model: see :func:`template_model`.
+        points: parameters, point by point.
+
+    Returns:
+        One sentence per mistake: which name, what is allowed, what was received, in how many points.
+    """
+    fields = model.model_fields
+    found: Counter[str] = Counter()
+    for point in points:
+        for name in point:
+            if name not in fields:
+                takes = f"the notebook takes {', '.join(fields)}"
+                found[f"{name}: no such parameter{nearest(name, fields)}; {takes}"] += 1
+        found.update(_value_mistakes(model, {k: v for k, v in point.items() if k in fields}))
+    return [f"{mistake} ({_share(count, len(points))})" for mistake, count in found.items()]
+
+
+def _value_mistakes(model: type[BaseModel], values: dict[str, Any]) -> set[str]:
+    try:
+        model(**values)
+    except ValidationError as error:
+        return set(sentences(error))
+    return set()
+
+
+def _share(count: int, total: int) -> str:
+    return f"in all {total} points" if count == total > 1 else f"in {count} of {total} points"
+
+
+def data_versions(model: type[BaseModel], parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Versions of the data sets that one of this project's templates reads; empty for other notebooks.
+
+    Args:
+        model: see :func:`template_model`.
+        parameters: checked parameters.
+    """
+    if model not in TEMPLATES.values():
+        return ()
+    page = model(**parameters)
+    names = {study.dataset for study in page.studies()} | {getattr(page, "dataset", None)} - {None}
+    return tuple(f"{name} {load_dataset(name).version}" for name in sorted(names))

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytest
+
+from nbutils.scratch import clear_stale, scratch_folder
+
+
+@pytest.fixture
+def own_temp(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+def age(folder, seconds=60):
+    then = time.time() - seconds
+    os.utime(folder, (then, then))
+
+
+def test_folders_disappear_even_after_an_exception(own_temp):
+    def fail() -> None:
+        with scratch_folder() as folder:
+            assert folder.stat().st_mode & 0o077 == 0, "for this user alone"
+            (folder / "file").write_text("x")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    [base] = own_temp.iterdir()
+    assert not list(base.iterdir())
+
+
+def test_folders_in_use_stay_and_those_of_killed_owners_go(own_temp):
+    code = "import os, signal\nfrom nbutils.scratch import scratch_folder\n"
+    code += "with scratch_folder() as f: print(f, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    left = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()
+    assert os.path.isdir(left)
+    with scratch_folder() as mine:
+        age(mine)
+        assert clear_stale() == 0, "too young to tell"
+        age(left)
+        assert clear_stale() == 1
+        assert mine.exists()
+        assert not os.path.exists(left)
+
+
+def test_a_folder_of_somebody_else_is_refused(own_temp):
+    target = own_temp / "theirs"
+    target.mkdir()
+    (own_temp / f"nbutils-{os.getuid()}").symlink_to(target)
+    with pytest.raises(PermissionError, match="belongs to somebody else"), scratch_folder():
+        pass
