@@ -20,6 +20,7 @@ from nbutils.executions import NotebookJob, Outcome
 from nbutils.files import replace_file
 from nbutils.measurements import MIME
 from nbutils.parameters import check_parameters
+from nbutils.report import report_inputs
 from nbutils.specs import known_dataset
 from nbutils.templates import data_versions, template_model
 
@@ -27,6 +28,8 @@ __all__ = ["PageJob", "book_toc", "page_jobs", "publish"]
 
 PAGES = Path("book/pages")
 SHARED_FOLDERS = {"start_here": "tour", "synthesis": "summary"}  # pages that belong to no single data set
+SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
+RESULTS = Path("book/results")
 TIMEOUT = 1800
 
 
@@ -62,6 +65,7 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
     """
     toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
     listed = {Path(f).parent.name for f in _files(toc) if Path(f).parent.parent == PAGES} - set(SHARED_FOLDERS.values())
+    listed = {name for name in listed if not name.startswith(SWEEPS)}
     for name in datasets:
         known_dataset(name)
         if name not in listed:
@@ -92,20 +96,25 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int) -> l
         if path.parent.parent != PAGES:
             continue
         folder, name = path.parent.name, path.name
-        parameters: dict[str, Any] = {"epochs": epochs}
-        if name != "start_here":
-            parameters |= {"study": " ".join(datasets), "seeds": seeds}
-        if folder not in SHARED_FOLDERS.values():
-            parameters["dataset"] = folder
+        parameters, title = _page_parameters(folder, name, datasets, seeds, epochs), TITLES.get(folder, "")
+        if folder.startswith(SWEEPS):
+            title = folder.removeprefix(SWEEPS).replace("_", " ")
         check_parameters(name, parameters)
-        job = PageJob(
-            template=root / "notebooks" / f"{name}.ipynb",
-            output=root / path.with_suffix(".ipynb"),
-            parameters=tuple(parameters.items()),
-            title=TITLES.get(folder, ""),
-        )
-        jobs.append(job)
+        output, template = root / path.with_suffix(".ipynb"), root / "notebooks" / f"{name}.ipynb"
+        jobs.append(PageJob(template, output, tuple(parameters.items()), title))
     return jobs
+
+
+def _page_parameters(folder: str, name: str, datasets: Sequence[str], seeds: int, epochs: int) -> dict[str, Any]:
+    """What a page is given, by the folder in which it lies."""
+    if folder.startswith(SWEEPS):
+        return {"results": (RESULTS / folder.removeprefix(SWEEPS) / "results.parquet").as_posix()}
+    parameters: dict[str, Any] = {"epochs": epochs}
+    if name != "start_here":
+        parameters |= {"study": " ".join(datasets), "seeds": seeds}
+    if folder not in SHARED_FOLDERS.values():
+        parameters["dataset"] = folder
+    return parameters
 
 
 def publish(jobs: Sequence[PageJob], where: Runner) -> Summary:
@@ -129,9 +138,17 @@ def _notebook_job(job: PageJob) -> NotebookJob:
         template=job.template.read_text("utf-8"),
         parameters=job.parameters,
         folder=str(job.template.parent),
-        inputs=data_versions(template_model(job.template), dict(job.parameters)),
+        inputs=_inputs(job),
         timeout=TIMEOUT,
     )
+
+
+def _inputs(job: PageJob) -> tuple[str, ...]:
+    """What a page reads beyond its parameters: data sets, or the table of a sweep."""
+    given = dict(job.parameters)
+    if "results" in given:
+        return report_inputs(job.template.parents[1] / given["results"])
+    return data_versions(template_model(job.template), given)
 
 
 def _deliver(job: PageJob, outcome: Outcome) -> None:

@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 __all__ = ["clear_stale", "scratch_folder"]
 
 LOCK = ".lock"
+LONGEST = 80  # characters: the path of a socket may have about a hundred
 FRESH_SECONDS = 10  # a folder younger than this may not have taken its lock yet
 
 
@@ -32,6 +33,7 @@ def scratch_folder() -> Iterator[Path]:
         >>> folder.exists()
         False
     """
+    clear_stale()
     folder = Path(tempfile.mkdtemp(prefix="", dir=_base()))
     try:
         with FileLock(folder / LOCK):
@@ -57,6 +59,8 @@ def _base() -> Path:
     """The parent of all scratch folders of this user; nobody else's, whatever lies in the shared temporary folder."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     base = Path(tempfile.gettempdir()) / f"nbutils-{user}"
+    if len(str(base)) > LONGEST and Path("/tmp").is_dir():
+        base = Path("/tmp") / base.name
     base.mkdir(mode=0o700, exist_ok=True)
     if hasattr(os, "getuid") and (base.is_symlink() or base.stat().st_uid != user):
         raise PermissionError(f"{base} belongs to somebody else; set TMPDIR to a folder of your own")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nbutils.files import replace_file
-from nbutils.links import relinked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,6 +107,8 @@ def _list_points(sweep: Sweep, points: dict[NotebookJob, Point]) -> int:
 
 def _deliver(template: Path, folder: Path, outcome: Outcome) -> None:
     """Put the executed notebook in its place; there is never a good one and a failed one at the same time."""
+    from nbutils.links import relinked
+
     done, failed = folder / template.name, folder / f"{template.stem}.failed.ipynb"
     wanted, other = (done, failed) if outcome.status == "done" else (failed, done)
     if outcome.notebook:

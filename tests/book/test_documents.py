@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 import nbutils as nb
-from nbutils.__main__ import _parser
+from nbutils.commands import _parser
+from nbutils.sweep_files import read_sweep_file
+from nbutils.sweeps import load_sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").rglob("*.md"))]
@@ -35,10 +38,32 @@ def test_commands_in_documents_are_understood(path):
     text = path.read_text("utf-8")
     for line in re.findall(r"python -m nbutils ([^\n`)]*)", text):
         words = line.split("#")[0].split()
-        if words and words[0] in ("run", "pages", "runs", "glance"):
+        mentioned = words in (["sweep"], ["results"], ["report"])  # by name only, in a sentence
+        if words and not mentioned and words[0] in ("run", "pages", "runs", "glance", "sweep", "results", "report"):
             _parser().parse_args(words)
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     assert set(re.findall(r"(?:^|`)make ([a-z]+)", text, re.MULTILINE)) <= targets
+
+
+def test_sweeps_in_the_documents_are_sweeps(tmp_path):
+    text = (ROOT / "book/sweeps.md").read_text("utf-8")
+    first, second = blocks(text, "yaml")
+    assert yaml.safe_load(first) == yaml.safe_load((ROOT / "notebooks/sweeps/first.yml").read_text("utf-8"))
+    file = tmp_path / "second.yml"
+    file.write_text(second.replace("../", f"{ROOT / 'notebooks'}/"))
+    assert load_sweep(file).points[-1].name == "density=0.1 dataset=digits epochs=20"
+    assert len(load_sweep(file).points) == 4
+    for name in read_sweep_file(file).model_fields_set | {"name", "about", "fixed", "seeds", "timeout"}:
+        assert f"| `{name}` |" in text, name
+
+
+def test_every_option_of_a_sweep_is_explained():
+    text = (ROOT / "book/sweeps.md").read_text("utf-8")
+    options = subprocess.run(
+        [sys.executable, "-m", "nbutils", "sweep", "--help"], capture_output=True, text=True
+    ).stdout
+    for option in set(re.findall(r"--[a-z-]+", options)) - {"--help"}:
+        assert option in text, option
 
 
 def test_functions_named_in_the_methods_exist():

@@ -31,7 +31,10 @@ def test_a_smaller_book_leaves_out_other_data_sets(root):
 
 def test_jobs_of_a_book(root):
     jobs = {f"{j.output.parent.name}/{j.output.stem}": j for j in page_jobs(root, ["digits", "mnist-5k"], 4, 3)}
-    assert len(jobs) == 8
+    assert len(jobs) == 9
+    report = jobs["sweep-width_and_density/sweep_report"]
+    assert dict(report.parameters) == {"results": "book/results/width_and_density/results.parquet"}
+    assert report.title == "width and density"
     assert dict(jobs["mnist-5k/h2_modularity"].parameters) == {
         "epochs": 3,
         "study": "digits mnist-5k",

@@ -56,3 +56,11 @@ def test_a_folder_of_somebody_else_is_refused(own_temp):
     (own_temp / f"nbutils-{os.getuid()}").symlink_to(target)
     with pytest.raises(PermissionError, match="belongs to somebody else"), scratch_folder():
         pass
+
+
+def test_a_long_temporary_folder_is_passed_over_because_sockets_need_short_paths(tmp_path, monkeypatch):
+    long = tmp_path / ("x" * 80)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    with scratch_folder() as folder:
+        assert len(str(folder)) < 95
