@@ -29,6 +29,7 @@ __all__ = ["PageJob", "book_toc", "page_jobs", "publish"]
 PAGES = Path("book/pages")
 SHARED_FOLDERS = {"start_here": "tour", "synthesis": "summary"}  # pages that belong to no single data set
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
+METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
 RESULTS = Path("book/results")
 TIMEOUT = 1800
 
@@ -108,7 +109,8 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int) -> l
 def _page_parameters(folder: str, name: str, datasets: Sequence[str], seeds: int, epochs: int) -> dict[str, Any]:
     """What a page is given, by the folder in which it lies."""
     if folder.startswith(SWEEPS):
-        return {"results": (RESULTS / folder.removeprefix(SWEEPS) / "results.parquet").as_posix()}
+        sweep = folder.removeprefix(SWEEPS)
+        return {"results": (RESULTS / sweep / "results.parquet").as_posix(), "metric": METRICS.get(sweep, "")}
     parameters: dict[str, Any] = {"epochs": epochs}
     if name != "start_here":
         parameters |= {"study": " ".join(datasets), "seeds": seeds}

@@ -92,7 +92,9 @@ def test_links_of_a_template_lead_somewhere(name, root):
 @pytest.mark.parametrize("name", NAMES)
 def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path):
     options = ["-p", "epochs", "2"]
-    if name == "synthesis":
+    if name == "sweep_report":
+        options = ["-p", "results", str(FOLDER.parent / "book/results/width_and_density/results.parquet")]
+    elif name == "synthesis":
         options += ["-p", "study", "digits mnist-5k", "-p", "seeds", "2"]
     elif name != "start_here":
         options += ["-p", "dataset", "mnist-5k", "-p", "seeds", "2"]
@@ -101,7 +103,10 @@ def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path):
     cells = nbformat.read(tmp_path / "out.ipynb", as_version=4).cells
     outputs = [o for c in cells if c.cell_type == "code" for o in c.outputs]
     assert not [o for o in outputs if o.output_type in ("error", "stream")], "pages show results, not streams"
-    assert any("nb-callout" in o.get("data", {}).get("text/html", "") for o in outputs) or name == "synthesis"
+    assert any("nb-callout" in o.get("data", {}).get("text/html", "") for o in outputs) or name in (
+        "synthesis",
+        "sweep_report",
+    )
 
 
 def test_defaults_run_on_their_own(tmp_path):

@@ -33,7 +33,8 @@ def test_jobs_of_a_book(root):
     jobs = {f"{j.output.parent.name}/{j.output.stem}": j for j in page_jobs(root, ["digits", "mnist-5k"], 4, 3)}
     assert len(jobs) == 9
     report = jobs["sweep-width_and_density/sweep_report"]
-    assert dict(report.parameters) == {"results": "book/results/width_and_density/results.parquet"}
+    table = "book/results/width_and_density/results.parquet"
+    assert dict(report.parameters) == {"results": table, "metric": "modularity above chance"}
     assert report.title == "width and density"
     assert dict(jobs["mnist-5k/h2_modularity"].parameters) == {
         "epochs": 3,
