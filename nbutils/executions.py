@@ -161,9 +161,9 @@ def _run(job: NotebookJob) -> Outcome:
         nbformat.write(template, draft)
         try:
             _papermill(job, template, draft, folder)
-        except OSError:  # of this machine, such as a full disk; the notebook's own arrive as another type
-            raise
         except Exception as error:  # the notebook's own exception, a dead kernel, a timeout: all are results
+            if isinstance(error, OSError) and not _is_late(error):
+                raise  # of this machine, such as a full disk; the notebook's own arrive as another type
             reason = _one_line(job, error, folder)
             if _is_dead(error):
                 raise TryAgain(reason, _outcome(job, draft, reason, start)) from None
@@ -217,7 +217,7 @@ def _outcome(job: NotebookJob, draft: Path, reason: str, start: float) -> Outcom
 def _one_line(job: NotebookJob, error: Exception, folder: Path) -> str:
     """What went wrong, in one sentence without this machine's paths."""
     kind = type(error).__name__
-    if kind == "CellTimeoutError":
+    if _is_late(error):
         return f"took longer than {job.timeout:g} s, its time limit"
     if _is_dead(error):
         log = folder / LOG
@@ -227,6 +227,11 @@ def _one_line(job: NotebookJob, error: Exception, folder: Path) -> str:
         return f"{error.ename}: {' '.join(str(error.evalue).split())}"  # type: ignore[attr-defined]
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     return f"{kind}: {lines[-1].strip() if lines else 'no message'}"
+
+
+def _is_late(error: Exception) -> bool:
+    """Whether a time limit ended the notebook; nbclient's type for that is an OSError."""
+    return type(error).__name__ == "CellTimeoutError"
 
 
 def _is_dead(error: Exception) -> bool:

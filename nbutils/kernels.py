@@ -60,7 +60,10 @@ class _WarmProvisioner(LocalProvisioner):
         pid, pipe = _waiting.pop()
         # The pipe stays open as long as this process lives: its end tells the kernel to end.
         self.process, self.pid, self.pgid, self.cwd = _Forked(pid), pid, pid, Path.cwd()
-        os.write(pipe, b"".join(os.fsencode(path) + b"\0" for path in (self.parent.connection_file, self.cwd)))
+        try:
+            os.write(pipe, b"".join(os.fsencode(path) + b"\0" for path in (self.parent.connection_file, self.cwd)))
+        except BrokenPipeError:
+            raise RuntimeError("Kernel died while it waited to be used") from None
         return self.connection_info
 
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-__all__ = ["Progress", "Reporter", "duration"]
+__all__ = ["Reporter", "duration"]
 
 
 def duration(seconds: float) -> str:

@@ -238,7 +238,11 @@ def test_two_hundred_runs_killed_five_times(write_notebook, write_sweep, start_s
     driver, starts = start_sweep(file), 1
     for number, target in enumerate(KILLS):
         goal = rng.randint(number * 35 + 5, number * 35 + 35)  # somewhere in this fifth of the work
-        assert wait_for(lambda goal=goal: len(Store("notebooks").addresses()) >= goal, 300)
+        process = driver.process
+        assert wait_for(
+            lambda goal=goal, process=process: len(Store("notebooks").addresses()) >= goal or process.poll(), 300
+        )
+        assert process.poll() is None, driver.finish()
         if target == "driver":
             driver.process.kill()
             driver.finish()

@@ -115,3 +115,24 @@ def test_our_own_sweeps_are_valid(root):
         sweep = load_sweep(file)
         assert sweep.about
         assert len(sweep.points) > 1
+
+
+def test_a_kernel_killed_while_it_waits_is_a_lost_attempt(write_notebook, own_store):
+    """Not an error of this machine, which would end the sweep."""
+    code = f"""
+import os, signal
+from pathlib import Path
+from nbutils import kernels
+from nbutils.executions import NotebookJob, execute
+from nbutils.workers import TryAgain
+kernels.fork_kernel()
+[(waiting, _)] = kernels._waiting
+os.kill(waiting, signal.SIGKILL)
+os.waitid(os.P_PID, waiting, os.WEXITED | os.WNOWAIT)
+try:
+    execute(NotebookJob("small", Path({str(write_notebook("1"))!r}).read_text()))
+except TryAgain as wish:
+    print(wish.reason)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "its kernel died (killed, or out of memory?)", done.stderr

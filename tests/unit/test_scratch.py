@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +13,11 @@ from nbutils.scratch import clear_stale, scratch_folder
 
 
 @pytest.fixture
-def own_temp(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    return tmp_path
+def own_temp(monkeypatch):
+    with tempfile.TemporaryDirectory() as folder:  # short, unlike tmp_path: long ones are passed over
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        yield Path(folder)
 
 
 def age(folder, seconds=60):
