@@ -15,10 +15,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import nbformat
-
 import nbutils
 from nbutils.kernels import LOG, kernel_manager
+from nbutils.lean import nbformat
 from nbutils.measurements import read_measurements
 from nbutils.provenance import code_digest, modules_behind, provenance
 from nbutils.scratch import scratch_folder

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import atexit
+import gc
+import math
 import os
 import random
 import shutil
 import signal
 import sys
 import threading
+import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
+from queue import Empty
 from typing import Any
 
 import numpy as np
+from jupyter_client.asynchronous import AsyncKernelClient
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
@@ -23,6 +29,26 @@ __all__ = ["LOG", "PrivateKernelManager", "WarmKernelManager", "fork_kernel", "k
 LOG = "kernel.log"  # beside the connection file: what a kernel writes past its notebook
 # Forked by `fork_kernel` and waiting for its connection file: (process id, pipe to tell it).
 _waiting: list[tuple[int, int]] = []
+
+
+class _Client(AsyncKernelClient):
+    """Does not wait for 0.2 s of silence once the kernel is ready, as others do: messages of its start harm nobody."""
+
+    async def _async_wait_for_ready(self, timeout: float | None = None) -> None:
+        deadline = time.monotonic() + (math.inf if timeout is None else timeout)
+        while True:
+            self.kernel_info()
+            with suppress(Empty):
+                reply = await self.shell_channel.get_msg(timeout=1)
+                await self.iopub_channel.get_msg(timeout=0.2)  # what cells print will arrive as well
+                self._handle_kernel_info_reply(reply)
+                return
+            if not await self.is_alive():
+                raise RuntimeError("Kernel died before it was ready")
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"Kernel was not ready after {timeout:g} s")
+
+    wait_for_ready = _async_wait_for_ready
 
 
 class PrivateKernelManager(AsyncKernelManager):
@@ -40,8 +66,17 @@ class PrivateKernelManager(AsyncKernelManager):
             private |= {"transport": "ipc", "ip": str(self.folder / "s")}
         super().__init__(*args, **private, **kwargs)
 
+    def _client_factory_default(self) -> type[_Client]:
+        return _Client
+
     async def _async_interrupt_kernel(self) -> None:
         """Do nothing: the manager interrupts before it shuts down, and a kernel hit while replying forgets to end."""
+
+    async def _async_finish_shutdown(
+        self, waittime: float | None = None, pollinterval: float = 0.01, restart: bool = False
+    ) -> None:
+        """As usual, but look every 10 ms, not every 100."""
+        await super()._async_finish_shutdown(waittime, pollinterval, restart)
 
 
 class WarmKernelManager(PrivateKernelManager):
@@ -116,6 +151,7 @@ def fork_kernel() -> None:
     """Fork a kernel that waits to be used, while this process has a single thread; does nothing on Windows."""
     if not hasattr(os, "fork"):
         return
+    gc.freeze()  # else a collection in the kernel, at its end at the latest, walks and so copies all that is imported
     mine, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-import nbformat
+from nbutils.lean import nbformat
 
 __all__ = ["relinked"]
 

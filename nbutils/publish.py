@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import yaml
 
 from nbutils.engine import Runner, Summary, run_notebooks
 from nbutils.executions import NotebookJob, Outcome
 from nbutils.files import replace_file
+from nbutils.lean import nbformat
 from nbutils.measurements import MIME
 from nbutils.parameters import check_parameters
 from nbutils.report import report_inputs

@@ -7,11 +7,10 @@ import os
 import re
 from pathlib import Path
 
-import nbformat
-
 from nbutils.engine import run_notebooks, runner
 from nbutils.executions import NotebookJob, Outcome
 from nbutils.files import replace_file
+from nbutils.lean import nbformat
 from nbutils.links import relinked
 from nbutils.provenance import code_digest, modules_behind
 

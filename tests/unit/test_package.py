@@ -45,6 +45,7 @@ ORDER = [
     "figures",
     "measurements",
     "notebook",
+    "lean",
     "scratch",
     "kernels",
     "executions",
@@ -169,5 +170,5 @@ def test_every_public_function_is_typed_and_documented(root):
 def test_the_api_page_lists_every_module(root):
     page = (root / "book/api.md").read_text("utf-8")
     for path in modules(root):
-        if path.stem not in ("__main__", "arrays", "commands", "sweep_commands", "warm"):
+        if path.stem not in ("__main__", "arrays", "commands", "lean", "sweep_commands", "warm"):
             assert f"automodule:: nbutils.{path.stem}\n" in page, path.stem
