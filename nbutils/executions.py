@@ -61,7 +61,7 @@ class NotebookJob:
 
     @cached_property
     def address(self) -> str:
-        """Where its outcome is kept: 16 hexadecimal digits of template, parameters, inputs and code."""
+        """Its place in the store, 16 hexadecimal digits of template, parameters, inputs and code."""
         cells = [(c.cell_type, c.source, c.metadata) for c in nbformat.reads(self.template, as_version=4).cells]
         determinants = [cells, sorted(self.parameters), self.inputs, self.code]
         return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()[:16]

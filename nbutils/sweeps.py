@@ -36,12 +36,12 @@ class Point:
 
     @property
     def name(self) -> str:
-        """For people: "density=0.05 seed=3"."""
+        """Its name for people, such as "density=0.05 seed=3"."""
         return " ".join(f"{k}={v}" for k, v in self.varied.items()) or "the only point"
 
     @property
     def folder(self) -> Path:
-        """Where its notebook goes, below the sweep's folder: one `key=value` per level."""
+        """The folder of its notebook within that of the sweep, one `key=value` per level."""
         return Path(*(_folder_name(k, v) for k, v in self.varied.items()))
 
 
@@ -108,7 +108,7 @@ def load_sweep(path: Path | str) -> Sweep:
     """Read a sweep file and check every point against the notebook's parameters.
 
     Args:
-        path: a YAML file, see :class:`SweepFile`.
+        path: a YAML file, see :class:`nbutils.sweep_files.SweepFile`.
 
     Returns:
         The :class:`Sweep`.
