@@ -59,3 +59,14 @@ def test_run_then_list_then_run_again(own_store):
     assert "8 were there, 0 computed, 0 failed" in second.stdout
     assert "0 runs," in run("runs", "--dataset", "mnist-5k").stdout
     assert "Removed 0 results" in run("runs", "--prune").stdout
+
+
+def test_output_may_be_cut_off(root):
+    """As by `| head`: no message, no traceback."""
+    table = root / "book/results/width_and_density/results.parquet"
+    command = [sys.executable, "-m", "nbutils", "results", str(table), "--all"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert "density" in process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
