@@ -177,36 +177,32 @@ def well_defined_communities(graph: Any, labels: Any) -> np.ndarray:
     """
     matrix = as_graph(graph)
     groups = as_labels(labels, matrix.shape[0])
-    strength = np.asarray(matrix.sum(axis=1)).ravel()
-    members = (groups >= 0) & (strength > 0)
+    members = (groups >= 0) & (np.diff(matrix.indptr) > 0)
     if not members.any():
         return np.zeros(0, dtype=np.int64)
-    names, index = np.unique(groups[members], return_inverse=True)
-    inside, total = _inside_and_total(matrix[members][:, members], index, strength[members], len(names))
-    size = np.bincount(index)
-    # 2 * inside is what the members' strength keeps within; the rest of the strength crosses the border.
-    return names[(size >= 3) & (2 * inside > total - 2 * inside)]
+    index = np.full(groups.size, ISOLATED, dtype=np.int64)
+    names, index[members] = np.unique(groups[members], return_inverse=True)
+    inside, total = _inside_and_total(matrix, index, len(names))
+    # `inside` is what the members' strength keeps within; the rest of the strength crosses the border.
+    return names[(np.bincount(index[members]) >= 3) & (inside > total - inside)]
 
 
-def _inside_and_total(
-    matrix: sp.csr_array, index: np.ndarray, strength: np.ndarray, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Weight inside each community (each edge once), and its total strength."""
-    edges = matrix.tocoo()
-    rows, columns = edges.coords
-    same = index[rows] == index[columns]
-    inside = np.bincount(index[rows[same]], weights=edges.data[same], minlength=count) / 2
-    return inside, np.bincount(index, weights=strength, minlength=count)
+def _inside_and_total(matrix: sp.csr_array, index: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weight inside each community (each edge twice), and its total strength; index -1 is in no community."""
+    from nbutils import compiled
+
+    inside, total = np.zeros(count), np.zeros(count)
+    compiled.inside_weights(matrix.indptr, matrix.indices, matrix.data, index, inside, total)
+    return inside, total
 
 
 def _modularity(matrix: sp.csr_array, labels: np.ndarray, resolution: float) -> float:
-    strength = np.asarray(matrix.sum(axis=1)).ravel()
-    twice_total = strength.sum()
+    names, index = np.unique(labels, return_inverse=True)
+    inside, total = _inside_and_total(matrix, index, len(names))
+    twice_total = total.sum()
     if twice_total == 0:
         return 0.0
-    names, index = np.unique(labels, return_inverse=True)
-    inside, total = _inside_and_total(matrix, index, strength, len(names))
-    return float((2 * inside / twice_total - resolution * (total / twice_total) ** 2).sum())
+    return float((inside / twice_total - resolution * (total / twice_total) ** 2).sum())
 
 
 def _leiden(matrix: sp.csr_array, resolution: float, seed: int) -> np.ndarray:

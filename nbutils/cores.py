@@ -1,10 +1,13 @@
-"""How many jobs and threads this machine bears."""
+"""How many jobs and threads this machine bears, and work shared between threads."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-__all__ = ["SHARE_VARIABLES", "default_jobs", "threads_each", "usable_cores"]
+__all__ = ["SHARE_VARIABLES", "compute_threads", "default_jobs", "in_threads", "threads_each", "usable_cores"]
 
 JOBS_VARIABLE = "NBUTILS_JOBS"
 # What a job is told about its share of the cores: compute threads, and jobs that it may start itself.
@@ -30,3 +33,23 @@ def threads_each(jobs: int) -> int:
         1
     """
     return max(1, default_jobs() // jobs)
+
+
+def compute_threads() -> int:
+    """Threads that this process computes with: `OMP_NUM_THREADS`, as for PyTorch, else one per usable core."""
+    share = os.environ.get("OMP_NUM_THREADS", "")
+    return int(share) if share.isdigit() and int(share) > 0 else usable_cores()
+
+
+def in_threads(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """Results of a function that releases the GIL, in the order of the items, computed in several threads.
+
+    Examples:
+        >>> in_threads(abs, [-2, 1])
+        [2, 1]
+    """
+    threads = min(compute_threads(), len(items))
+    if threads <= 1:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, items))

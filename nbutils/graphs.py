@@ -1,50 +1,19 @@
-"""From firing to the activation pattern graph: who fires together, and how often."""
+"""From co-firing to the activation pattern graph: the pairs of neurons that fire together most often."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 
-from nbutils.arrays import as_fired, as_graph, as_numpy, require_share, share_count
+from nbutils.arrays import as_graph, as_numpy, require_share, share_count
+from nbutils.cofiring import count_histogram, count_threshold, pack_firing, pairs_from
 
-__all__ = ["activation_pattern_graph", "cofiring_counts", "graph_from_counts", "to_networkx"]
+if TYPE_CHECKING:
+    import networkx as nx
 
-# Sums of at most 2**24 ones are exact in float32, so a block of that many examples can go through a float product.
-EXACT_FLOAT32 = 1 << 24
-
-
-def cofiring_counts(fired: Any) -> np.ndarray:
-    """How often each pair of neurons fires on the same example.
-
-    C_ij = sum_e F_ei F_ej, that is C = F'F; the diagonal holds how often each neuron fires.
-
-    Args:
-        fired: activation pattern matrix, shape (examples, neurons), boolean.
-
-    Returns:
-        Counts, int64, shape (neurons, neurons), symmetric, exact for any number of examples.
-
-    Raises:
-        ValueError: `fired` is not a boolean matrix with at least one example.
-
-    Examples:
-        >>> cofiring_counts([[1, 1, 0], [1, 0, 0]])
-        array([[2, 1, 0],
-               [1, 1, 0],
-               [0, 0, 0]])
-
-    References:
-        Mostafa and Mondal (2021), arXiv:2106.04693.
-    """
-    matrix = as_fired(fired)
-    counts = np.zeros((matrix.shape[1], matrix.shape[1]), dtype=np.int64)
-    for start in range(0, matrix.shape[0], EXACT_FLOAT32):
-        block = matrix[start : start + EXACT_FLOAT32].astype(np.float32)
-        counts += (block.T @ block).astype(np.int64)
-    return counts
+__all__ = ["activation_pattern_graph", "graph_from_counts", "graph_from_pairs", "to_networkx"]
 
 
 def graph_from_counts(counts: Any, density: float = 0.05) -> sp.csr_array:
@@ -82,8 +51,7 @@ def graph_from_counts(counts: Any, density: float = 0.05) -> sp.csr_array:
     if pairs.size:
         wanted = share_count(share, pairs.size)
         kept &= pairs >= np.partition(pairs, pairs.size - wanted)[pairs.size - wanted]
-    upper = sp.coo_array((pairs[kept].astype(np.float64), (rows[kept], columns[kept])), shape=(neurons, neurons))
-    return (upper + upper.T).tocsr()
+    return graph_from_pairs(neurons, rows[kept], columns[kept], pairs[kept].astype(np.float64))
 
 
 def activation_pattern_graph(fired: Any, density: float = 0.05) -> sp.csr_array:
@@ -114,7 +82,44 @@ def activation_pattern_graph(fired: Any, density: float = 0.05) -> sp.csr_array:
         Mostafa and Mondal (2021), arXiv:2106.04693; thresholding with ties: van den Heuvel et al. (2017),
         doi:10.1016/j.neuroimage.2017.02.005.
     """
-    return graph_from_counts(cofiring_counts(fired), density=density)
+    share = require_share(density, "density")
+    packed = pack_firing(fired)
+    pairs = packed.neurons * (packed.neurons - 1) // 2
+    if pairs == 0:
+        return sp.csr_array((packed.neurons, packed.neurons), dtype=np.float64)
+    threshold = count_threshold(count_histogram(packed), share_count(share, pairs))
+    return graph_from_pairs(packed.neurons, *pairs_from(packed, threshold))
+
+
+def graph_from_pairs(neurons: int, rows: Any, columns: Any, weights: Any) -> sp.csr_array:
+    """A graph from its edges.
+
+    Args:
+        neurons: number of nodes.
+        rows: smaller neuron of each edge, shape (edges,), integers.
+        columns: larger neuron of each edge; edges are unique and sorted by `rows`, then `columns`, as
+            :func:`nbutils.cofiring.pairs_from` gives them.
+        weights: weight of each edge.
+
+    Returns:
+        Symmetric CSR adjacency, float64, shape (neurons, neurons), with sorted indices.
+
+    Examples:
+        >>> graph_from_pairs(3, [0], [2], [7]).toarray()
+        array([[0., 0., 7.],
+               [0., 0., 0.],
+               [7., 0., 0.]])
+    """
+    from nbutils import compiled
+
+    rows, columns = np.asarray(rows, np.int32), np.asarray(columns, np.int32)
+    indptr, indices, data = np.zeros(neurons + 1, np.int64), np.empty(2 * rows.size, np.int32), np.empty(2 * rows.size)
+    compiled.symmetric_csr(rows, columns, np.asarray(weights), indptr, indices, data)
+    if indptr[-1] < 2**31:
+        indptr = indptr.astype(np.int32)  # SciPy wants both index arrays of one type
+    graph = sp.csr_array((data, indices, indptr), shape=(neurons, neurons))
+    graph.has_canonical_format = True  # sorted and unique, so nobody needs to look
+    return graph
 
 
 def to_networkx(graph: Any) -> nx.Graph:
@@ -133,4 +138,6 @@ def to_networkx(graph: Any) -> nx.Graph:
         >>> sorted(to_networkx([[0, 2, 0], [2, 0, 0], [0, 0, 0]]).edges(data="weight"))
         [(0, 1, 2.0)]
     """
-    return nx.from_scipy_sparse_array(as_graph(graph))
+    import networkx
+
+    return networkx.from_scipy_sparse_array(as_graph(graph))

@@ -37,7 +37,18 @@ __all__ = [
     "measure_run",
 ]
 
-MAKERS = ("arrays", "graphs", "communities", "nulls", "entropy", "information", "baselines", "measures")
+MAKERS = (
+    "compiled",
+    "arrays",
+    "cofiring",
+    "graphs",
+    "communities",
+    "nulls",
+    "entropy",
+    "information",
+    "baselines",
+    "measures",
+)
 
 
 class MeasureSpec(BaseModel):

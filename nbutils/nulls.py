@@ -36,11 +36,13 @@ def circular_shift_null(fired: Any, rng: np.random.Generator) -> np.ndarray:
     References:
         Harris (2020), arXiv:2012.06862; Elber-Dorozko and Loewenstein (2018), doi:10.7554/eLife.34248.
     """
+    from nbutils import compiled
+
     matrix = as_fired(fired)
     examples, neurons = matrix.shape
-    shift = rng.integers(examples, size=neurons)
-    by_neuron = np.ascontiguousarray(matrix.T)
-    return np.stack([np.roll(row, -by) for row, by in zip(by_neuron, shift, strict=True)]).T if neurons else matrix
+    shifted = np.empty_like(matrix)
+    compiled.shift_columns(matrix, rng.integers(examples, size=neurons), shifted)
+    return shifted
 
 
 def within_class_null(fired: Any, labels: Any, rng: np.random.Generator) -> np.ndarray:
@@ -66,10 +68,11 @@ def within_class_null(fired: Any, labels: Any, rng: np.random.Generator) -> np.n
         >>> shuffled[:2].sum(axis=0).tolist(), shuffled[2:].sum(axis=0).tolist()
         ([1, 1], [2, 1])
     """
+    from nbutils import compiled
+
     matrix = as_fired(fired)
     classes = as_labels(labels, matrix.shape[0])
     shuffled = np.empty_like(matrix)
     for label in np.unique(classes):
-        members = np.flatnonzero(classes == label)
-        shuffled[members] = rng.permuted(np.ascontiguousarray(matrix[members].T), axis=1).T
+        compiled.shuffle_within(matrix, np.flatnonzero(classes == label), rng, shuffled)
     return shuffled

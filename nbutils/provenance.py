@@ -52,8 +52,8 @@ def modules_behind(*names: str) -> tuple[str, ...]:
         Full names, sorted.
 
     Examples:
-        >>> modules_behind("graphs")
-        ('nbutils.arrays', 'nbutils.graphs')
+        >>> modules_behind("arrays")
+        ('nbutils.arrays', 'nbutils.compiled')
     """
     here, found, waiting = Path(__file__).parent, set(), list(names)
     while waiting:
@@ -62,8 +62,12 @@ def modules_behind(*names: str) -> tuple[str, ...]:
             continue
         found.add(name)
         for node in ast.walk(ast.parse((here / f"{name}.py").read_bytes())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{__package__}."):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            if (node.module or "").startswith(f"{__package__}."):
                 waiting.append((node.module or "").removeprefix(f"{__package__}."))
+            elif node.module == __package__:
+                waiting += [alias.name for alias in node.names if (here / f"{alias.name}.py").is_file()]
     return tuple(sorted(f"{__package__}.{name}" for name in found))
 
 

@@ -3,35 +3,9 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-import torch
 
-from nbutils.graphs import activation_pattern_graph, cofiring_counts, graph_from_counts, to_networkx
-
-
-def test_counts_equal_a_loop(rng):
-    fired = rng.random((40, 7)) < 0.4
-    counts = cofiring_counts(fired)
-    for i in range(7):
-        for j in range(7):
-            assert counts[i, j] == sum(bool(a and b) for a, b in zip(fired[:, i], fired[:, j], strict=True))
-
-
-def test_counts_are_exact_beyond_sixteen_bits():
-    fired = np.ones((70_001, 3), dtype=bool)
-    fired[0, 2] = False
-    assert cofiring_counts(fired).tolist() == [[70_001, 70_001, 70_000], [70_001, 70_001, 70_000], [70_000] * 3]
-
-
-def test_counts_do_not_depend_on_block_size(rng, monkeypatch):
-    fired = rng.random((1000, 20)) < 0.5
-    whole = cofiring_counts(fired)
-    monkeypatch.setattr("nbutils.graphs.EXACT_FLOAT32", 37)
-    assert (cofiring_counts(fired) == whole).all()
-
-
-def test_tensors_are_accepted(rng):
-    fired = rng.random((30, 5)) < 0.5
-    assert (cofiring_counts(torch.from_numpy(fired)) == cofiring_counts(fired)).all()
+from nbutils.cofiring import cofiring_counts
+from nbutils.graphs import activation_pattern_graph, graph_from_counts, to_networkx
 
 
 @pytest.mark.parametrize("density", [0.02, 0.05, 0.1, 0.5, 1.0])

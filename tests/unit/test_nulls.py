@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nbutils.graphs import cofiring_counts
+from nbutils.cofiring import cofiring_counts
 from nbutils.nulls import circular_shift_null, within_class_null
 
 

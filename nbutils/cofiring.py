@@ -1,0 +1,168 @@
+"""Which neurons fire together, and how often: exact counts of all pairs, and no more in memory than is asked for.
+
+Firing is packed into bits, 64 examples a word; the count of a pair is the number of ones in the AND of two rows.
+For n neurons and E examples that takes n (n - 1) / 2 * E / 64 word operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nbutils.arrays import as_fired
+from nbutils.cores import in_threads
+
+__all__ = ["PackedFiring", "cofiring_counts", "count_histogram", "count_threshold", "pack_firing", "pairs_from"]
+
+
+@dataclass(frozen=True)
+class PackedFiring:
+    """An activation pattern matrix as bits.
+
+    Attributes:
+        words: shape (neurons rounded up to tiles of 64, words), uint64; bit b of word w says whether example 64 w + b
+            fires; everything beyond the last neuron and example is 0.
+        neurons: number of neurons.
+        examples: number of examples.
+    """
+
+    words: np.ndarray
+    neurons: int
+    examples: int
+
+    @property
+    def strips(self) -> range:
+        """First neurons of the strips in which pairs are counted: strip r holds i from r to r + 63 with all j >= i."""
+        return range(0, self.neurons, 64)
+
+
+def pack_firing(fired: Any) -> PackedFiring:
+    """Pack an activation pattern matrix into bits, an eighth of its size.
+
+    Args:
+        fired: activation pattern matrix, shape (examples, neurons), boolean.
+
+    Returns:
+        A :class:`PackedFiring`.
+
+    Raises:
+        ValueError: `fired` is not a boolean matrix with at least one example.
+
+    Examples:
+        >>> pack_firing([[1, 0], [1, 1]]).words[:2].tolist()
+        [[3], [2]]
+    """
+    from nbutils import compiled
+
+    matrix = as_fired(fired)
+    examples, neurons = matrix.shape
+    words = np.zeros((-(-neurons // compiled.TILE) * compiled.TILE, -(-examples // 64)), np.uint64)
+    compiled.pack(matrix, words)
+    return PackedFiring(words, neurons, examples)
+
+
+def cofiring_counts(fired: Any) -> np.ndarray:
+    """How often each pair of neurons fires on the same example.
+
+    C_ij = sum_e F_ei F_ej, that is C = F'F; the diagonal holds how often each neuron fires.
+
+    Args:
+        fired: activation pattern matrix, shape (examples, neurons), boolean; or a :class:`PackedFiring`.
+
+    Returns:
+        Counts, int32, shape (neurons, neurons), symmetric, exact.
+
+    Raises:
+        ValueError: `fired` is not a boolean matrix with at least one example.
+
+    Examples:
+        >>> cofiring_counts([[1, 1, 0], [1, 0, 0]])
+        array([[2, 1, 0],
+               [1, 1, 0],
+               [0, 0, 0]], dtype=int32)
+
+    References:
+        Mostafa and Mondal (2021), arXiv:2106.04693.
+    """
+    from nbutils import compiled
+
+    packed = fired if isinstance(fired, PackedFiring) else pack_firing(fired)
+    counts = np.zeros((packed.neurons, packed.neurons), np.int32)
+    in_threads(lambda strip: compiled.fill_counts(packed.words, strip, counts), packed.strips)
+    compiled.mirror(counts)
+    return counts
+
+
+def count_histogram(packed: PackedFiring, strips: Sequence[int] | None = None) -> np.ndarray:
+    """How many pairs of different neurons fire together 0, 1, 2, ... times.
+
+    Args:
+        packed: packed firing.
+        strips: some of `packed.strips`, so that several machines can share the work; None means all.
+
+    Returns:
+        Number of pairs, int64, shape (examples + 1,). Histograms of different strips add up.
+
+    Examples:
+        >>> count_histogram(pack_firing([[1, 1, 0], [1, 1, 0]])).tolist()
+        [2, 0, 1]
+    """
+    from nbutils import compiled
+
+    def of(strip: int) -> np.ndarray:
+        histogram = np.zeros(packed.examples + 1, np.int64)
+        compiled.add_to_histogram(packed.words, packed.neurons, strip, histogram)
+        return histogram
+
+    total = np.zeros(packed.examples + 1, np.int64)
+    for part in in_threads(of, packed.strips if strips is None else strips):
+        total += part
+    return total
+
+
+def count_threshold(histogram: Any, wanted: int) -> int:
+    """The count that the `wanted`-th heaviest pair reaches, at least 1.
+
+    Args:
+        histogram: number of pairs for each count from 0, see :func:`count_histogram`.
+        wanted: number of pairs, at least 1.
+
+    Returns:
+        The threshold; keeping every pair that reaches it keeps all ties, and never a pair that does not fire together.
+
+    Examples:
+        >>> count_threshold([5, 3, 2, 1], wanted=2)
+        2
+    """
+    at_least = np.cumsum(np.asarray(histogram)[::-1])[::-1]
+    return max(1, int((at_least >= wanted).sum()) - 1)
+
+
+def pairs_from(
+    packed: PackedFiring, threshold: int, strips: Sequence[int] | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs of neurons that fire together at least so often.
+
+    Args:
+        packed: packed firing.
+        threshold: smallest count, at least 1.
+        strips: some of `packed.strips` in rising order; None means all.
+
+    Returns:
+        (i, j, count) with i < j, sorted by i, then j; int32, int32, uint32.
+
+    Examples:
+        >>> [part.tolist() for part in pairs_from(pack_firing([[1, 1, 0], [1, 1, 1]]), 2)]
+        [[0], [1], [2]]
+    """
+    from nbutils import compiled
+
+    chosen = packed.strips if strips is None else strips
+    parts = in_threads(lambda strip: compiled.heavy_pairs(packed.words, packed.neurons, strip, threshold), chosen)
+    if not parts:
+        return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint32)
+    rows, columns, weights = zip(*parts, strict=True)
+    return np.concatenate(rows), np.concatenate(columns), np.concatenate(weights)
