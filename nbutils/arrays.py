@@ -64,11 +64,13 @@ def as_labels(labels: Any, length: int, name: str = "labels") -> np.ndarray:
 
 def as_graph(graph: Any, name: str = "graph") -> sp.csr_array:
     """A symmetric, non-negative CSR adjacency without self-loops, from a dense or SciPy sparse one."""
-    matrix = sp.csr_array(graph if sp.issparse(graph) else as_numpy(graph)).astype(np.float64)
+    matrix = sp.csr_array(graph if sp.issparse(graph) else as_numpy(graph)).astype(np.float64, copy=False)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be square, received shape {matrix.shape}")
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
+    if not matrix.has_canonical_format or not matrix.data.all():
+        matrix = matrix.copy()  # the caller's stays as it is
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
     if matrix.nnz == 0:
         return matrix
     if not np.isfinite(matrix.data).all():
@@ -78,9 +80,9 @@ def as_graph(graph: Any, name: str = "graph") -> sp.csr_array:
     if matrix.diagonal().any():
         raise ValueError(f"{name} has {int((matrix.diagonal() != 0).sum())} self-loops; set the diagonal to zero")
     # Rounding of the last digit is no asymmetry: correlation matrices are often off by one unit in the last place.
-    from nbutils import compiled
+    from nbutils import edges
 
-    if not compiled.is_symmetric(matrix.indptr, matrix.indices, matrix.data, 1e-12 * matrix.data.max()):
+    if not edges.is_symmetric(matrix.indptr, matrix.indices, matrix.data, 1e-12 * matrix.data.max()):
         raise ValueError(f"{name} must be symmetric")
     return matrix
 

@@ -38,12 +38,17 @@ class PackedFiring:
         """First neurons of the strips in which pairs are counted: strip r holds i from r to r + 63 with all j >= i."""
         return range(0, self.neurons, 64)
 
+    def unpack(self) -> np.ndarray:
+        """The activation pattern matrix again, boolean, shape (examples, neurons)."""
+        by_byte = self.words[: self.neurons].astype("<u8", copy=False).view(np.uint8)
+        return np.unpackbits(by_byte, axis=1, bitorder="little", count=self.examples).T.astype(bool)
+
 
 def pack_firing(fired: Any) -> PackedFiring:
     """Pack an activation pattern matrix into bits, an eighth of its size.
 
     Args:
-        fired: activation pattern matrix, shape (examples, neurons), boolean.
+        fired: activation pattern matrix, shape (examples, neurons), boolean; packed firing is returned as it is.
 
     Returns:
         A :class:`PackedFiring`.
@@ -55,12 +60,14 @@ def pack_firing(fired: Any) -> PackedFiring:
         >>> pack_firing([[1, 0], [1, 1]]).words[:2].tolist()
         [[3], [2]]
     """
-    from nbutils import compiled
+    from nbutils import bits
 
+    if isinstance(fired, PackedFiring):
+        return fired
     matrix = as_fired(fired)
     examples, neurons = matrix.shape
-    words = np.zeros((-(-neurons // compiled.TILE) * compiled.TILE, -(-examples // 64)), np.uint64)
-    compiled.pack(matrix, words)
+    words = np.zeros((-(-neurons // bits.TILE) * bits.TILE, -(-examples // 64)), np.uint64)
+    bits.pack(matrix, words)
     return PackedFiring(words, neurons, examples)
 
 
@@ -87,12 +94,12 @@ def cofiring_counts(fired: Any) -> np.ndarray:
     References:
         Mostafa and Mondal (2021), arXiv:2106.04693.
     """
-    from nbutils import compiled
+    from nbutils import bits
 
-    packed = fired if isinstance(fired, PackedFiring) else pack_firing(fired)
+    packed = pack_firing(fired)
     counts = np.zeros((packed.neurons, packed.neurons), np.int32)
-    in_threads(lambda strip: compiled.fill_counts(packed.words, strip, counts), packed.strips)
-    compiled.mirror(counts)
+    in_threads(lambda strip: bits.fill_counts(packed.words, strip, counts), packed.strips)
+    bits.mirror(counts)
     return counts
 
 
@@ -110,11 +117,11 @@ def count_histogram(packed: PackedFiring, strips: Sequence[int] | None = None) -
         >>> count_histogram(pack_firing([[1, 1, 0], [1, 1, 0]])).tolist()
         [2, 0, 1]
     """
-    from nbutils import compiled
+    from nbutils import bits
 
     def of(strip: int) -> np.ndarray:
         histogram = np.zeros(packed.examples + 1, np.int64)
-        compiled.add_to_histogram(packed.words, packed.neurons, strip, histogram)
+        bits.add_to_histogram(packed.words, packed.neurons, strip, histogram)
         return histogram
 
     total = np.zeros(packed.examples + 1, np.int64)
@@ -158,10 +165,10 @@ def pairs_from(
         >>> [part.tolist() for part in pairs_from(pack_firing([[1, 1, 0], [1, 1, 1]]), 2)]
         [[0], [1], [2]]
     """
-    from nbutils import compiled
+    from nbutils import bits
 
     chosen = packed.strips if strips is None else strips
-    parts = in_threads(lambda strip: compiled.heavy_pairs(packed.words, packed.neurons, strip, threshold), chosen)
+    parts = in_threads(lambda strip: bits.heavy_pairs(packed.words, packed.neurons, strip, threshold), chosen)
     if not parts:
         return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint32)
     rows, columns, weights = zip(*parts, strict=True)

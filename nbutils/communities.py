@@ -12,10 +12,12 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from nbutils.arrays import as_graph, as_labels
+from nbutils.cores import in_threads
 
 __all__ = ["Communities", "detect_communities", "modularity", "well_defined_communities"]
 
 ISOLATED = -1
+PASSES = 2  # of Leiden, the second from what the first found; more gain next to nothing
 
 
 @dataclass(frozen=True)
@@ -134,11 +136,14 @@ def detect_communities(graph: Any, resolution: float = 1.0, seeds: int = 5) -> C
         raise ValueError(f"resolution must be above 0, received {resolution!r}")
     connected = np.diff(matrix.indptr) > 0
     seed_labels = np.full((seeds, matrix.shape[0]), ISOLATED, dtype=np.int64)
+    scores = np.zeros(seeds)
+
+    def search(seed: int) -> None:
+        seed_labels[seed, connected] = _by_size(_leiden(matrix, resolution, seed)[connected])
+        scores[seed] = _modularity(matrix, seed_labels[seed], resolution)
+
     if connected.any():
-        core = matrix[connected][:, connected]
-        for seed in range(seeds):
-            seed_labels[seed, connected] = _by_size(_leiden(core, resolution, seed))
-    scores = np.array([_modularity(matrix, labels, resolution) for labels in seed_labels])
+        in_threads(search, range(seeds))
     return Communities(
         labels=seed_labels[int(scores.argmax())],
         modularity=float(np.median(scores)),
@@ -189,10 +194,10 @@ def well_defined_communities(graph: Any, labels: Any) -> np.ndarray:
 
 def _inside_and_total(matrix: sp.csr_array, index: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Weight inside each community (each edge twice), and its total strength; index -1 is in no community."""
-    from nbutils import compiled
+    from nbutils import edges
 
     inside, total = np.zeros(count), np.zeros(count)
-    compiled.inside_weights(matrix.indptr, matrix.indices, matrix.data, index, inside, total)
+    edges.inside_weights(matrix.indptr, matrix.indices, matrix.data, index, inside, total)
     return inside, total
 
 
@@ -206,12 +211,12 @@ def _modularity(matrix: sp.csr_array, labels: np.ndarray, resolution: float) -> 
 
 
 def _leiden(matrix: sp.csr_array, resolution: float, seed: int) -> np.ndarray:
-    from graspologic_native import leiden_csr
+    from nbutils.leiden import leiden
 
-    indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
-    nodes = matrix.shape[0]
-    _, found = leiden_csr(indptr, indices, matrix.data, nodes, resolution=resolution, seed=seed)
-    return np.array([found[node] for node in range(nodes)], dtype=np.int64)
+    labels = np.arange(matrix.shape[0])
+    for part in range(PASSES):
+        labels = leiden(matrix.indptr, matrix.indices, matrix.data, resolution, PASSES * seed + part, labels)
+    return labels
 
 
 def _by_size(labels: np.ndarray) -> np.ndarray:

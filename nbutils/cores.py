@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 __all__ = ["SHARE_VARIABLES", "compute_threads", "default_jobs", "in_threads", "threads_each", "usable_cores"]
 
 JOBS_VARIABLE = "NBUTILS_JOBS"
+THREADS = "nbutils-compute"
 # What a job is told about its share of the cores: compute threads, and jobs that it may start itself.
 SHARE_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", JOBS_VARIABLE)
 
@@ -44,12 +46,14 @@ def compute_threads() -> int:
 def in_threads(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     """Results of a function that releases the GIL, in the order of the items, computed in several threads.
 
+    A function that is itself run in such a thread computes in that one alone.
+
     Examples:
         >>> in_threads(abs, [-2, 1])
         [2, 1]
     """
     threads = min(compute_threads(), len(items))
-    if threads <= 1:
+    if threads <= 1 or threading.current_thread().name.startswith(THREADS):
         return [function(item) for item in items]
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(threads, thread_name_prefix=THREADS) as pool:
         return list(pool.map(function, items))

@@ -61,7 +61,8 @@ def activation_pattern_graph(fired: Any, density: float = 0.05) -> sp.csr_array:
     (see :func:`graph_from_counts`). A neuron that never fires, or never enough with any other, is isolated.
 
     Args:
-        fired: activation pattern matrix, shape (examples, neurons), boolean.
+        fired: activation pattern matrix, shape (examples, neurons), boolean; or a
+            :class:`nbutils.cofiring.PackedFiring`.
         density: share of all pairs to keep, in (0, 1].
 
     Returns:
@@ -110,11 +111,11 @@ def graph_from_pairs(neurons: int, rows: Any, columns: Any, weights: Any) -> sp.
                [0., 0., 0.],
                [7., 0., 0.]])
     """
-    from nbutils import compiled
+    from nbutils import edges
 
     rows, columns = np.asarray(rows, np.int32), np.asarray(columns, np.int32)
     indptr, indices, data = np.zeros(neurons + 1, np.int64), np.empty(2 * rows.size, np.int32), np.empty(2 * rows.size)
-    compiled.symmetric_csr(rows, columns, np.asarray(weights), indptr, indices, data)
+    edges.symmetric_csr(rows, columns, np.asarray(weights), indptr, indices, data)
     if indptr[-1] < 2**31:
         indptr = indptr.astype(np.int32)  # SciPy wants both index arrays of one type
     graph = sp.csr_array((data, indices, indptr), shape=(neurons, neurons))

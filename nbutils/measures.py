@@ -11,7 +11,9 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
 from nbutils.baselines import class_selectivity, dead_share
+from nbutils.cofiring import pack_firing
 from nbutils.communities import detect_communities, well_defined_communities
+from nbutils.cores import in_threads
 from nbutils.entropy import (
     class_conditional_entropy,
     firing_entropy,
@@ -38,16 +40,8 @@ __all__ = [
 ]
 
 MAKERS = (
-    "compiled",
-    "arrays",
-    "cofiring",
-    "graphs",
-    "communities",
-    "nulls",
-    "entropy",
-    "information",
-    "baselines",
-    "measures",
+    *("bits", "edges", "leiden", "arrays", "cofiring", "graphs", "communities"),
+    *("nulls", "entropy", "information", "baselines", "measures"),
 )
 
 
@@ -67,7 +61,7 @@ class MeasureSpec(BaseModel):
     density: Annotated[float, Field(gt=0, le=1)] = 0.05
     resolution: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     seeds: Annotated[int, Field(ge=1)] = 5
-    null_draws: Annotated[int, Field(ge=0)] = 5
+    null_draws: Annotated[int, Field(ge=0)] = 20
     every_epoch: bool = True
 
 
@@ -119,16 +113,21 @@ def measure_nulls(fired: Any, labels: Any, spec: MeasureSpec, rng: np.random.Gen
         >>> nulls["null_within"]  # these neurons are nothing but class detectors
         0.5
     """
+    packed = pack_firing(fired)
     makers = {
-        "null_circular": lambda: circular_shift_null(fired, rng),
-        "null_within": lambda: within_class_null(fired, labels, rng),
+        "null_circular": lambda source: circular_shift_null(packed, source),
+        "null_within": lambda source: within_class_null(packed, labels, source),
     }
-    found = {}
-    for name, make in makers.items():
-        graphs = [activation_pattern_graph(make(), spec.density) for _ in range(spec.null_draws)]
-        scores = [detect_communities(graph, spec.resolution, seeds=1).modularity for graph in graphs]
-        found[name] = float(np.mean(scores)) if scores else float("nan")
-    return found
+
+    def draw(name: str, source: np.random.Generator) -> float:
+        graph = activation_pattern_graph(makers[name](source), spec.density)
+        return detect_communities(graph, spec.resolution, seeds=1).modularity
+
+    if not spec.null_draws:
+        return dict.fromkeys(makers, float("nan"))
+    draws = [(name, source) for name in makers for source in rng.spawn(spec.null_draws)]
+    scores = in_threads(lambda one: draw(*one), draws)
+    return {name: float(np.mean([q for (n, _), q in zip(draws, scores, strict=True) if n == name])) for name in makers}
 
 
 def measure_entropies(fired: Any, labels: Any, last_layer: Any) -> dict[str, float]:

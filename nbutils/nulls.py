@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from nbutils.arrays import as_fired, as_labels
+from nbutils.arrays import as_labels
+from nbutils.cofiring import PackedFiring, pack_firing
 
 __all__ = ["circular_shift_null", "within_class_null"]
 
 
-def circular_shift_null(fired: Any, rng: np.random.Generator) -> np.ndarray:
+def circular_shift_null(fired: Any, rng: np.random.Generator) -> Any:
     """Shift each neuron over the examples by its own random amount: rates stay, co-firing goes.
 
     G_ei = F_(e + s_i mod E),i with s_i uniform on 0..E-1. Each neuron fires exactly as often as before and in the same
@@ -19,11 +21,12 @@ def circular_shift_null(fired: Any, rng: np.random.Generator) -> np.ndarray:
     order (probe sets are), or the shift would keep part of the class structure.
 
     Args:
-        fired: activation pattern matrix, shape (examples, neurons), boolean.
+        fired: activation pattern matrix, shape (examples, neurons), boolean; or a
+            :class:`nbutils.cofiring.PackedFiring`.
         rng: source of randomness.
 
     Returns:
-        Boolean matrix of the same shape.
+        Boolean matrix of the same shape, or packed firing if that was given.
 
     Raises:
         ValueError: `fired` is not a boolean matrix with at least one example.
@@ -36,28 +39,28 @@ def circular_shift_null(fired: Any, rng: np.random.Generator) -> np.ndarray:
     References:
         Harris (2020), arXiv:2012.06862; Elber-Dorozko and Loewenstein (2018), doi:10.7554/eLife.34248.
     """
-    from nbutils import compiled
+    from nbutils import bits
 
-    matrix = as_fired(fired)
-    examples, neurons = matrix.shape
-    shifted = np.empty_like(matrix)
-    compiled.shift_columns(matrix, rng.integers(examples, size=neurons), shifted)
-    return shifted
+    packed = pack_firing(fired)
+    words = np.zeros_like(packed.words)
+    bits.rotate(packed.words, packed.examples, rng.integers(packed.examples, size=packed.neurons), words)
+    return _as_given(fired, replace(packed, words=words))
 
 
-def within_class_null(fired: Any, labels: Any, rng: np.random.Generator) -> np.ndarray:
+def within_class_null(fired: Any, labels: Any, rng: np.random.Generator) -> Any:
     """Shuffle each neuron among the examples of each class: class selectivity stays, co-firing beyond it goes.
 
     What is left of a graph's modularity under this null is what "these neurons like the same classes" explains.
 
     Args:
-        fired: activation pattern matrix, shape (examples, neurons), boolean.
+        fired: activation pattern matrix, shape (examples, neurons), boolean; or a
+            :class:`nbutils.cofiring.PackedFiring`.
         labels: class per example, shape (examples,), integers.
         rng: source of randomness.
 
     Returns:
-        Boolean matrix of the same shape, with every neuron's rate in every class unchanged. With one class it is a
-        plain shuffle of every neuron; a class with one example stays as it is.
+        The same kind, with every neuron's rate in every class unchanged. With one class it is a plain
+        shuffle of every neuron; a class with one example stays as it is.
 
     Raises:
         ValueError: shapes disagree, or `fired` is not a boolean matrix.
@@ -68,11 +71,17 @@ def within_class_null(fired: Any, labels: Any, rng: np.random.Generator) -> np.n
         >>> shuffled[:2].sum(axis=0).tolist(), shuffled[2:].sum(axis=0).tolist()
         ([1, 1], [2, 1])
     """
-    from nbutils import compiled
+    from nbutils import bits
 
-    matrix = as_fired(fired)
-    classes = as_labels(labels, matrix.shape[0])
-    shuffled = np.empty_like(matrix)
+    packed = pack_firing(fired)
+    classes = as_labels(labels, packed.examples)
+    words, ones = np.zeros_like(packed.words), np.empty(packed.neurons, np.int64)
     for label in np.unique(classes):
-        compiled.shuffle_within(matrix, np.flatnonzero(classes == label), rng, shuffled)
-    return shuffled
+        members = np.flatnonzero(classes == label)
+        bits.count_among(packed.words, members, ones)
+        bits.deal(members, ones, rng.integers(2**32, size=ones.sum(), dtype=np.uint32), words)
+    return _as_given(fired, replace(packed, words=words))
+
+
+def _as_given(fired: Any, null: PackedFiring) -> Any:
+    return null if isinstance(fired, PackedFiring) else null.unpack()

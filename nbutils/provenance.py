@@ -15,7 +15,7 @@ from typing import Any
 
 __all__ = ["code_digest", "modules_behind", "provenance"]
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "networkx", "graspologic-native", "pandas")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "networkx", "numba", "pandas")
 
 
 @cache
@@ -53,7 +53,7 @@ def modules_behind(*names: str) -> tuple[str, ...]:
 
     Examples:
         >>> modules_behind("arrays")
-        ('nbutils.arrays', 'nbutils.compiled')
+        ('nbutils.arrays', 'nbutils.bits', 'nbutils.edges')
     """
     here, found, waiting = Path(__file__).parent, set(), list(names)
     while waiting:

@@ -73,7 +73,7 @@ def test_functions_named_in_the_methods_exist():
 
 
 def test_numbers_in_the_methods_are_the_defaults():
-    words = {2: "two", 5: "five", 10: "ten"}
+    words = {2: "two", 5: "five", 10: "ten", 20: "twenty"}
     spec = nb.MeasureSpec()
     graph = (ROOT / "book/methods/graph.md").read_text("utf-8")
     assert f"mean over {words[spec.null_draws]} draws" in graph

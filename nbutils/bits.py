@@ -1,8 +1,9 @@
-"""Inner loops, compiled by numba: bits of firing, counts of pairs, edges of graphs.
+"""Inner loops on firing packed into bits, compiled by numba: counts of pairs, histograms, nulls.
 
 Nothing here checks its arguments; the public functions around do. All loops release the GIL, so several threads can
 work on parts of the same arrays. Compiled code is cached beside this file, or in the user's cache folder if that
-cannot be written. Bits are counted by LLVM's `ctpop`, which every processor has in some form.
+cannot be written. A cache notices edits of its own file only, so no loop calls one in another file. Bits are counted by
+LLVM's `ctpop`, which every processor has in some form.
 """
 
 from __future__ import annotations
@@ -17,15 +18,14 @@ from numba.extending import intrinsic
 __all__ = [
     "TILE",
     "add_to_histogram",
+    "count_among",
+    "deal",
     "fill_counts",
     "heavy_pairs",
-    "inside_weights",
-    "is_symmetric",
+    "loop",
     "mirror",
     "pack",
-    "shift_columns",
-    "shuffle_within",
-    "symmetric_csr",
+    "rotate",
 ]
 
 TILE = 64  # neurons on each side of a tile of pairs; also the bits of a word
@@ -149,81 +149,50 @@ def heavy_pairs(
 
 
 @loop
-def symmetric_csr(
-    rows: np.ndarray,
-    columns: np.ndarray,
-    weights: np.ndarray,
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    data: np.ndarray,
-) -> None:
-    """CSR of both triangles from the pairs of the upper one, sorted by row and column; `indptr` comes zeroed."""
-    for edge in range(rows.size):
-        indptr[rows[edge] + 1] += 1
-        indptr[columns[edge] + 1] += 1
-    for node in range(indptr.size - 1):
-        indptr[node + 1] += indptr[node]
-    place = indptr[:-1].copy()
-    for edge in range(rows.size):  # in this order each node gets its smaller neighbours first
-        i, j = rows[edge], columns[edge]
-        indices[place[i]], data[place[i]] = j, weights[edge]
-        indices[place[j]], data[place[j]] = i, weights[edge]
-        place[i] += 1
-        place[j] += 1
+def rotate(packed: np.ndarray, examples: int, shift: np.ndarray, rotated: np.ndarray) -> None:
+    """Bit e of row i becomes bit (e + shift[i]) mod examples of the old row; `rotated` comes zeroed."""
+    words = packed.shape[1]
+    for i in range(shift.size):
+        down, up = shift[i], examples - shift[i]
+        for part, by in ((0, down), (1, up)):
+            skip, bits = by // 64, np.uint64(by % 64)
+            rest = np.uint64(64) - bits
+            for w in range(words - skip):
+                if part == 0:  # towards bit 0
+                    word = packed[i, w + skip] >> bits
+                    if bits and w + skip + 1 < words:
+                        word |= packed[i, w + skip + 1] << rest
+                    rotated[i, w] |= word
+                else:  # away from it; what falls off the end of the last word is dropped
+                    rotated[i, w + skip] |= packed[i, w] << bits
+                    if bits and w + skip + 1 < words:
+                        rotated[i, w + skip + 1] |= packed[i, w] >> rest
+        if examples % 64:
+            rotated[i, words - 1] &= (np.uint64(1) << np.uint64(examples % 64)) - np.uint64(1)
 
 
 @loop
-def is_symmetric(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, tolerance: float) -> bool:
-    """Whether a CSR matrix with sorted, unique indices equals its transpose up to `tolerance`, in one pass."""
-    place = indptr[:-1].copy()  # of the next entry of each row that is not matched yet
-    for i in range(indptr.size - 1):
-        for entry in range(indptr[i], indptr[i + 1]):
-            j = indices[entry]
-            if j < i:
-                continue  # matched from row j
-            if place[j] == indptr[j + 1] or indices[place[j]] != i or abs(data[place[j]] - data[entry]) > tolerance:
-                return False
-            place[j] += 1
-        if place[i] < indptr[i + 1] and indices[place[i]] < i:
-            return False  # an entry left of the diagonal that nothing above it matched
-    return True
+def count_among(packed: np.ndarray, members: np.ndarray, ones: np.ndarray) -> None:
+    """How many of the examples of `members` each row has, into `ones`."""
+    mask = np.zeros(packed.shape[1], np.uint64)
+    for example in members:
+        mask[example // 64] |= np.uint64(1) << np.uint64(example % 64)
+    for i in range(ones.size):
+        found = np.uint64(0)
+        for w in range(mask.size):
+            found += _ones(packed[i, w] & mask[w])
+        ones[i] = found
 
 
 @loop
-def inside_weights(
-    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, group: np.ndarray, inside: np.ndarray, total: np.ndarray
-) -> None:
-    """Weight inside each group (each edge twice) and strength of its nodes, added up; group -1 is no group."""
-    for i in range(indptr.size - 1):
-        if group[i] < 0:
-            continue
-        for entry in range(indptr[i], indptr[i + 1]):
-            total[group[i]] += data[entry]
-            if group[indices[entry]] == group[i]:
-                inside[group[i]] += data[entry]
-
-
-@loop
-def shift_columns(fired: np.ndarray, shift: np.ndarray, shifted: np.ndarray) -> None:
-    """Column i moved up by `shift[i]`, around the end."""
-    examples, neurons = fired.shape
-    for example in range(examples):
-        for neuron in range(neurons):
-            source = example + shift[neuron]
-            shifted[example, neuron] = fired[source - examples if source >= examples else source, neuron]
-
-
-@loop
-def shuffle_within(fired: np.ndarray, members: np.ndarray, rng: np.random.Generator, shuffled: np.ndarray) -> None:
-    """Each column's ones dealt anew among the rows of `members`; other rows are left alone."""
-    size = members.size
+def deal(members: np.ndarray, ones: np.ndarray, draws: np.ndarray, dealt: np.ndarray) -> None:
+    """`ones[i]` bits in row i at random places among `members`; takes a random uint32 of `draws` for each."""
     order = members.copy()
-    for neuron in range(fired.shape[1]):
-        ones = 0
-        for row in members:
-            shuffled[row, neuron] = False
-            ones += fired[row, neuron]
-        for dealt in range(ones):  # a Fisher-Yates shuffle, as far as it is needed
-            other = rng.integers(dealt, size)
-            order[dealt], order[other] = order[other], order[dealt]
-            shuffled[order[dealt], neuron] = True
+    draw = 0
+    for i in range(ones.size):
+        for place in range(ones[i]):  # a Fisher-Yates shuffle, as far as it is needed
+            left = np.uint64(members.size - place)
+            other = place + np.int64((np.uint64(draws[draw]) * left) >> np.uint64(32))
+            draw += 1
+            order[place], order[other] = order[other], order[place]
+            dealt[i, order[place] // 64] |= np.uint64(1) << np.uint64(order[place] % 64)
