@@ -8,12 +8,18 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.graphs import cofiring, communities, snapshots
 from benchmarks.harness import Comparison, table, write_json
 from benchmarks.notebooks import notebook_overhead
 from nbutils.cores import usable_cores
 from nbutils.provenance import provenance
 
-GROUPS: dict[str, Callable[[bool], list[Comparison]]] = {"notebooks": notebook_overhead}
+GROUPS: dict[str, Callable[[bool], list[Comparison]]] = {
+    "cofiring": cofiring,
+    "communities": communities,
+    "snapshots": snapshots,
+    "notebooks": notebook_overhead,
+}
 
 
 def main() -> int:

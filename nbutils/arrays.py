@@ -73,16 +73,16 @@ def as_graph(graph: Any, name: str = "graph") -> sp.csr_array:
         matrix.eliminate_zeros()
     if matrix.nnz == 0:
         return matrix
-    if not np.isfinite(matrix.data).all():
-        raise ValueError(f"{name} holds NaN or infinite weights")
-    if matrix.data.min() < 0:
-        raise ValueError(f"{name} holds negative weights, the least {matrix.data.min():g}; weights must be >= 0")
-    if matrix.diagonal().any():
-        raise ValueError(f"{name} has {int((matrix.diagonal() != 0).sum())} self-loops; set the diagonal to zero")
-    # Rounding of the last digit is no asymmetry: correlation matrices are often off by one unit in the last place.
     from nbutils import edges
 
-    if not edges.is_symmetric(matrix.indptr, matrix.indices, matrix.data, 1e-12 * matrix.data.max()):
+    flaw = edges.first_flaw(matrix.indptr, matrix.indices, matrix.data)
+    if flaw == edges.FINITE:
+        raise ValueError(f"{name} holds NaN or infinite weights")
+    if flaw == edges.NEGATIVE:
+        raise ValueError(f"{name} holds negative weights, the least {matrix.data.min():g}; weights must be >= 0")
+    if flaw == edges.LOOP:
+        raise ValueError(f"{name} has {int((matrix.diagonal() != 0).sum())} self-loops; set the diagonal to zero")
+    if flaw == edges.ASYMMETRIC:
         raise ValueError(f"{name} must be symmetric")
     return matrix
 

@@ -6,7 +6,9 @@ import numpy as np
 
 from nbutils.bits import loop
 
-__all__ = ["inside_weights", "is_symmetric", "symmetric_csr"]
+__all__ = ["ASYMMETRIC", "FINITE", "LOOP", "NEGATIVE", "first_flaw", "inside_weights", "symmetric_csr"]
+
+FINITE, NEGATIVE, LOOP, ASYMMETRIC = 1, 2, 3, 4
 
 
 @loop
@@ -34,20 +36,30 @@ def symmetric_csr(
 
 
 @loop
-def is_symmetric(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, tolerance: float) -> bool:
-    """Whether a CSR matrix with sorted, unique indices equals its transpose up to `tolerance`, in one pass."""
+def first_flaw(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> int:
+    """What is wrong with an adjacency with sorted, unique indices: FINITE, NEGATIVE, LOOP, ASYMMETRIC, or 0."""
+    largest = 0.0
+    for weight in data:
+        if not np.isfinite(weight):
+            return FINITE
+        if weight < 0:
+            return NEGATIVE
+        largest = max(largest, weight)
+    tolerance = 1e-12 * largest  # correlation matrices are often off by one unit in the last place
     place = indptr[:-1].copy()  # of the next entry of each row that is not matched yet
     for i in range(indptr.size - 1):
         for entry in range(indptr[i], indptr[i + 1]):
             j = indices[entry]
+            if j == i:
+                return LOOP
             if j < i:
                 continue  # matched from row j
             if place[j] == indptr[j + 1] or indices[place[j]] != i or abs(data[place[j]] - data[entry]) > tolerance:
-                return False
+                return ASYMMETRIC
             place[j] += 1
         if place[i] < indptr[i + 1] and indices[place[i]] < i:
-            return False  # an entry left of the diagonal that nothing above it matched
-    return True
+            return ASYMMETRIC  # an entry left of the diagonal that nothing above it matched
+    return 0
 
 
 @loop

@@ -39,10 +39,8 @@ def mutual_information(fired: Any, labels: Any, correction: str | None = "miller
     """
     matrix = as_fired(fired)
     classes = as_labels(labels, matrix.shape[0])
-    _, index = np.unique(classes, return_inverse=True)
-    one_hot = index[:, None] == np.arange(index.max() + 1)
-    on = one_hot.T.astype(np.float64) @ matrix
-    size = one_hot.sum(axis=0)
+    names, size = np.unique(classes, return_counts=True)
+    on = np.stack([np.count_nonzero(matrix[classes == name], axis=0) for name in names])
     joint = np.concatenate([on, size[:, None] - on])
     return firing_entropy(matrix, correction) + entropy_bits(size, correction) - entropy_bits(joint, correction)
 
@@ -92,8 +90,8 @@ def total_correlation(
     chosen = (
         [np.arange(neurons)] if size == neurons else [rng.choice(neurons, size, replace=False) for _ in range(blocks)]
     )
-    powers = 1 << np.arange(size)
-    codes = np.stack([varying[:, members] @ powers for members in chosen])
+    by_neuron = np.ascontiguousarray(varying.T).astype(np.uint16)
+    codes = sum(by_neuron[members] << bit for bit, members in enumerate(np.transpose(chosen)))
     counts = np.stack([np.bincount(code, minlength=1 << size) for code in codes], axis=1)
     joint = entropy_bits(counts, correction)
     return float(np.mean([single[members].sum() for members in chosen] - joint))
