@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.capture import first_snapshot, streaming, training
 from benchmarks.graphs import cofiring, communities, snapshots
 from benchmarks.harness import Comparison, table, write_json
 from benchmarks.notebooks import notebook_overhead
@@ -18,6 +19,9 @@ GROUPS: dict[str, Callable[[bool], list[Comparison]]] = {
     "cofiring": cofiring,
     "communities": communities,
     "snapshots": snapshots,
+    "streaming": streaming,
+    "training": training,
+    "first": first_snapshot,
     "notebooks": notebook_overhead,
 }
 

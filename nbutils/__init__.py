@@ -30,8 +30,10 @@ _WHERE = {
     "nulls": ("circular_shift_null", "within_class_null"),
     "runs": ("Run", "run_once"),
     "specs": ("RunSpec",),
+    "streaming": ("CofiringCounter",),
     "stats": ("bootstrap_interval", "holm", "sign_flip"),
     "study": ("CONDITIONS", "NOISE_LEVELS", "Results", "Study"),
+    "watching": ("Watch", "count_cofiring"),
     "training": ("TrainingSettings", "train"),
 }
 _EXPORTS = {name: module for module, names in _WHERE.items() for name in names}

@@ -38,6 +38,11 @@ class PackedFiring:
         """First neurons of the strips in which pairs are counted: strip r holds i from r to r + 63 with all j >= i."""
         return range(0, self.neurons, 64)
 
+    @property
+    def heavy(self) -> bool:
+        """Whether counting all pairs is worth several threads: some milliseconds for one."""
+        return self.words.size * self.neurons > 1 << 24
+
     def unpack(self) -> np.ndarray:
         """The activation pattern matrix again, boolean, shape (examples, neurons)."""
         by_byte = self.words[: self.neurons].astype("<u8", copy=False).view(np.uint8)
@@ -98,7 +103,7 @@ def cofiring_counts(fired: Any) -> np.ndarray:
 
     packed = pack_firing(fired)
     counts = np.zeros((packed.neurons, packed.neurons), np.int32)
-    in_threads(lambda strip: bits.fill_counts(packed.words, strip, counts), packed.strips)
+    in_threads(lambda strip: bits.fill_counts(packed.words, strip, counts), packed.strips, packed.heavy)
     bits.mirror(counts)
     return counts
 
@@ -125,7 +130,7 @@ def count_histogram(packed: PackedFiring, strips: Sequence[int] | None = None) -
         return histogram
 
     total = np.zeros(packed.examples + 1, np.int64)
-    for part in in_threads(of, packed.strips if strips is None else strips):
+    for part in in_threads(of, packed.strips if strips is None else strips, packed.heavy):
         total += part
     return total
 
@@ -168,7 +173,9 @@ def pairs_from(
     from nbutils import bits
 
     chosen = packed.strips if strips is None else strips
-    parts = in_threads(lambda strip: bits.heavy_pairs(packed.words, packed.neurons, strip, threshold), chosen)
+    parts = in_threads(
+        lambda strip: bits.heavy_pairs(packed.words, packed.neurons, strip, threshold), chosen, packed.heavy
+    )
     if not parts:
         return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint32)
     rows, columns, weights = zip(*parts, strict=True)

@@ -43,17 +43,18 @@ def compute_threads() -> int:
     return int(share) if share.isdigit() and int(share) > 0 else usable_cores()
 
 
-def in_threads(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+def in_threads(function: Callable[[Any], Any], items: Sequence[Any], worth: bool = True) -> list[Any]:
     """Results of a function that releases the GIL, in the order of the items, computed in several threads.
 
-    A function that is itself run in such a thread computes in that one alone.
+    A function that is itself run in such a thread computes in that one alone, and so does work that is not `worth` it:
+    starting threads takes about a millisecond.
 
     Examples:
         >>> in_threads(abs, [-2, 1])
         [2, 1]
     """
     threads = min(compute_threads(), len(items))
-    if threads <= 1 or threading.current_thread().name.startswith(THREADS):
+    if threads <= 1 or not worth or threading.current_thread().name.startswith(THREADS):
         return [function(item) for item in items]
     with ThreadPoolExecutor(threads, thread_name_prefix=THREADS) as pool:
         return list(pool.map(function, items))

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-__all__ = ["NonFiniteError", "capture", "capture_activations", "matching_layers"]
+__all__ = ["NonFiniteError", "capture", "capture_activations", "matching_layers", "neuron_activations"]
 
 
 class NonFiniteError(ValueError):
@@ -138,13 +138,31 @@ def capture_activations(
             for batch in examples.split(batch_size):
                 model(batch.to(device))
                 for name in parts:
-                    parts[name].append(_per_neuron(seen[name], name, reduce))
+                    parts[name].append(neuron_activations(seen[name], name, reduce).cpu().numpy())
     finally:
         model.train(was_training)
     return {name: np.concatenate(batches) for name, batches in parts.items()}
 
 
-def _per_neuron(output: torch.Tensor, name: str, reduce: str) -> np.ndarray:
+def neuron_activations(output: torch.Tensor, name: str = "", reduce: str = "mean") -> torch.Tensor:
+    """One activation per neuron and example, from a layer's output.
+
+    Args:
+        output: shape (examples, neurons), (examples, tokens, features) or (examples, channels, positions, ...).
+        name: name of the layer, for messages.
+        reduce: "mean" or "max" over tokens or positions.
+
+    Returns:
+        float32, shape (examples, neurons), on the output's device.
+
+    Raises:
+        ValueError: the output has fewer than two dimensions.
+        NonFiniteError: (a ValueError) an activation is NaN or infinite.
+
+    Examples:
+        >>> neuron_activations(torch.ones(2, 3, 4, 4)).shape
+        torch.Size([2, 3])
+    """
     if output.ndim < 2:
         raise ValueError(f"layer {name!r} gave shape {tuple(output.shape)}; (examples, neurons, ...) is needed")
     if output.ndim == 3:  # (examples, tokens, features)
@@ -154,4 +172,4 @@ def _per_neuron(output: torch.Tensor, name: str, reduce: str) -> np.ndarray:
     if not torch.isfinite(values).all():
         bad = int((~torch.isfinite(values)).sum())
         raise NonFiniteError(f"layer {name!r} holds {bad} NaN or infinite activations")
-    return values.cpu().numpy()
+    return values

@@ -1,0 +1,199 @@
+"""What looking into a network costs: while it trains, batch by batch, and at the first snapshot of a new process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+import nbutils as nb
+from benchmarks.harness import Comparison, compare, seconds
+from nbutils.architectures import HIDDEN_LAYERS, hidden_widths
+from nbutils.cores import compute_threads
+
+__all__ = ["first_snapshot", "streaming", "training"]
+
+
+class Training:
+    """A plain PyTorch loop over MNIST images, batch 32, fused Adam; one step at a time."""
+
+    def __init__(self, model: str, examples: int) -> None:
+        torch.set_num_threads(compute_threads())
+        data = nb.load_dataset("mnist-5k")
+        self.data = data
+        index = np.random.default_rng(0).integers(len(data.train_inputs), size=examples)
+        self.inputs, self.labels = (
+            torch.from_numpy(data.train_inputs[index]),
+            torch.from_numpy(data.train_labels[index]),
+        )
+        torch.manual_seed(0)
+        self.model = nb.build_model(model, 784, 10)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), fused=True)
+        self.place = 0
+
+    def steps(self, count: int) -> None:
+        """So many batches."""
+        self.model.train()
+        for _ in range(count):
+            batch = slice(self.place, self.place + 32)
+            self.place = (self.place + 32) % (len(self.inputs) // 32 * 32)
+            loss = nn.functional.cross_entropy(self.model(self.inputs[batch]), self.labels[batch])
+            self.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            self.optimizer.step()
+
+
+def training(quick: bool) -> list[Comparison]:
+    """A probe snapshot every epoch, and counts of every batch."""
+    examples = 640 if quick else 60_000
+    run = Training("mlp:512-512", examples)
+    probe = nb.probe_indices(run.data.train_true)
+    watch = nb.Watch(run.model, run.data.train_inputs[probe], run.data.train_true[probe], HIDDEN_LAYERS)
+    watch.snapshot()  # compiled code is loaded
+    with_probe, without = [], []
+    for _ in range(1 if quick else 3):  # both sides are of the same epoch, or the machine's noise would drown 3 %
+        start = time.perf_counter()
+        run.steps(examples // 32)
+        without.append(time.perf_counter() - start)
+        watch.snapshot()
+        with_probe.append(time.perf_counter() - start)
+    probing = Comparison(
+        "capture_probe_overhead",
+        f"an epoch of {examples:,} examples, 784-512-512-10, with a snapshot of the probe at its end, against without",
+        "s",
+        with_probe,
+        without,
+        ("overhead at most", 0.03),
+    )
+    return [probing, *(_every_batch(*case, quick) for case in (("mlp:256-128-64", 0.08), ("mlp:1024-1024", 0.25)))]
+
+
+def _every_batch(model: str, bar: float, quick: bool) -> Comparison:
+    run = Training(model, 8_192)
+    steps = 64  # counters count every 64 batches of 32, so all of the cost is inside; short turns, for noise is slow
+
+    def counted() -> float:
+        with nb.count_cofiring(run.model, HIDDEN_LAYERS) as counter:
+            took = seconds(lambda: (run.steps(steps), counter.counts()))
+            assert counter.examples == 32 * steps
+        return took
+
+    counted()
+    neurons = sum(hidden_widths(model))
+    return compare(
+        f"capture_every_batch_overhead_{neurons}",
+        f"training with exact counts of every batch of 32, {model}, against without",
+        counted,
+        lambda: seconds(lambda: run.steps(steps)),
+        unit="s",
+        bar=("overhead at most", bar),
+        repeats=1 if quick else 60 if neurons < 1_000 else 20,
+    )
+
+
+STREAM = """
+import hashlib, sys
+import numpy as np
+import psutil
+from nbutils.cofiring import cofiring_counts
+from nbutils.streaming import CofiringCounter
+examples, neurons, streaming = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "stream"
+def batches():
+    rng = np.random.default_rng(0)
+    for _ in range(examples // 250):
+        yield rng.standard_normal((250, neurons), dtype=np.float32)
+warm = CofiringCounter()
+warm.update(np.ones((1, 70), bool))
+warm.counts()
+cofiring_counts(np.ones((1, 70), bool))
+open("/proc/self/clear_refs", "w").write("5")
+before = psutil.Process().memory_info().rss
+if streaming:
+    counter = CofiringCounter()
+    for batch in batches():
+        counter.update(batch > 1)
+    counts = counter.counts()
+else:
+    counts = cofiring_counts(np.concatenate(list(batches())) > 1)
+peak = int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) * 1024
+print((peak - before) / 2**20, hashlib.sha256(counts.tobytes()).hexdigest())
+"""
+
+
+def streaming(quick: bool) -> list[Comparison]:
+    """Extra memory of counting over batches against storing all activations first."""
+    examples, neurons = (5_000, 300) if quick else (60_000, 2_000)
+    digests = set()
+
+    def peak(side: str) -> float:
+        command = [sys.executable, "-c", STREAM, str(examples), str(neurons), side]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        value, digest = done.stdout.split()
+        digests.add(digest)
+        return float(value)
+
+    found = compare(
+        f"streaming_{examples}x{neurons}_peak_mib",
+        f"extra memory of the counts of {examples:,} examples of {neurons:,} neurons from batches, against from stored "
+        "float32 activations",
+        lambda: peak("stream"),
+        lambda: peak("store"),
+        unit="MiB",
+        bar=("ours at most", 64.0),
+        repeats=1,
+    )
+    assert len(digests) == 1, "the same counts, bit for bit"
+    return [found]
+
+
+FIRST = """
+import sys, time
+start = time.perf_counter()
+import numpy as np
+import scipy.sparse
+base = time.perf_counter()
+fired = np.load(sys.argv[1])
+if sys.argv[2] == "ours":
+    import nbutils as nb
+    nb.detect_communities(nb.activation_pattern_graph(fired)).modularity
+else:
+    sys.path.insert(0, sys.argv[3])
+    from benchmarks import slow
+    slow.communities(slow.graph(fired), 0)
+print(time.perf_counter() - base)
+"""
+
+
+def first_snapshot(quick: bool) -> list[Comparison]:
+    """From the start of a process, beyond importing NumPy and SciPy, to the first Q; compiled code is cached."""
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "fired.npy"
+        np.save(file, rng.random((2_000, 448)) < 0.1)
+
+        def first(side: str) -> float:
+            command = [sys.executable, "-c", FIRST, str(file), side, str(Path(__file__).parents[1])]
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            return float(done.stdout)
+
+        first("ours")
+        return [
+            compare(
+                "first_snapshot_s",
+                "a new process's first graph and modularity (5 searches) at 448 neurons, beyond importing NumPy and "
+                "SciPy, against networkx (1 search)",
+                lambda: first("ours"),
+                lambda: first("slow"),
+                unit="s",
+                bar=("ours at most", 1.5),
+                repeats=1 if quick else 5,
+            )
+        ]

@@ -1,0 +1,201 @@
+"""Exact co-firing counts of examples that arrive in batches: of sets too large to hold, and from several workers."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nbutils.arrays import as_fired, as_labels
+from nbutils.cofiring import pack_firing
+from nbutils.cores import in_threads
+from nbutils.files import replace_file
+from nbutils.graphs import graph_from_counts
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+__all__ = ["CofiringCounter"]
+
+ROOM = 2048  # examples that wait to be counted: one pass over the pairs for all of them
+LARGEST = 2**31 - 1  # examples that 32-bit counts can hold
+
+
+class CofiringCounter:
+    """Counts which neurons fire together, batch by batch: C = sum over all examples seen of F_e F_e'.
+
+    The result is that of :func:`nbutils.cofiring.cofiring_counts` over all examples at once, bit for bit, in memory
+    that does not depend on their number: 4 bytes per pair (and class), and 2,048 examples that wait. Counters
+    of different parts add up: `a + b`.
+
+    Args:
+        neurons: number of neurons; None means as many as the first batch has.
+        classes: keep counts for each class 0..classes-1 too; None keeps only the total.
+
+    Raises:
+        ValueError: an argument is below 1.
+
+    Examples:
+        >>> counter = CofiringCounter()
+        >>> counter.update([[1, 1, 0]])
+        >>> counter.update([[1, 0, 0]])
+        >>> counter.counts().tolist(), counter.examples
+        ([[2, 1, 0], [1, 1, 0], [0, 0, 0]], 2)
+    """
+
+    def __init__(self, neurons: int | None = None, classes: int | None = None) -> None:
+        for name, value in (("neurons", neurons), ("classes", classes)):
+            if value is not None and (not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1):
+                raise ValueError(f"{name} must be a whole number of at least 1, or None, received {value!r}")
+        self.neurons, self.classes = neurons, classes
+        self._seen = np.zeros(classes or 1, np.int64)
+        self._waiting = self._given = 0  # examples that wait to be counted, and of the room that was asked for
+        if neurons is not None:
+            self._allocate(neurons)
+
+    def _allocate(self, neurons: int) -> None:
+        self.neurons = neurons
+        self._upper = np.zeros((self.classes or 1, neurons, neurons), np.int32)  # upper triangles and diagonals
+        self._room = np.zeros((ROOM, neurons), bool)
+        self._labels = np.zeros(ROOM, np.int64)
+
+    @property
+    def examples(self) -> int:
+        """Number of examples seen."""
+        return int(self._seen.sum()) + self._waiting
+
+    def update(self, fired: Any, labels: Any = None) -> None:
+        """Add a batch.
+
+        Args:
+            fired: activation pattern matrix, shape (examples, neurons), boolean; arrays, lists or tensors.
+            labels: class per example, shape (examples,), where classes are kept.
+
+        Raises:
+            ValueError: the number of neurons changed, labels are missing or out of range; nothing is counted then.
+        """
+        matrix = as_fired(fired)
+        if (labels is None) != (self.classes is None):
+            raise ValueError(f"labels are needed with classes and only with them; classes is {self.classes!r}")
+        chosen = np.zeros(len(matrix), np.int64) if labels is None else as_labels(labels, len(matrix))
+        if labels is not None and not 0 <= chosen.min() <= chosen.max() < self.classes:
+            raise ValueError(f"labels must be from 0 to {self.classes - 1}, received {chosen.min()} to {chosen.max()}")
+        for start in range(0, len(matrix), ROOM):
+            part = matrix[start : start + ROOM]
+            self.room(len(part), part.shape[1])[:] = part
+            self.commit(chosen[start : start + ROOM])
+
+    def room(self, examples: int, neurons: int) -> np.ndarray:
+        """Where the next batch may be written, to save a copy: boolean, shape (examples, neurons); then :meth:`commit`.
+
+        Args:
+            examples: size of the batch, at most 2,048.
+            neurons: number of neurons.
+
+        Raises:
+            ValueError: the number of neurons changed.
+        """
+        if self.neurons is None:
+            self._allocate(neurons)
+        if neurons != self.neurons:
+            raise ValueError(f"fired must have {self.neurons} neurons like the batches before, received {neurons}")
+        if self._waiting + examples > ROOM:
+            self._count()
+        self._given = examples
+        return self._room[self._waiting : self._waiting + examples]
+
+    def commit(self, labels: np.ndarray | None = None) -> None:
+        """Count what was written into the last :meth:`room`, with its classes where they are kept."""
+        end = self._waiting + self._given
+        self._labels[self._waiting : end] = 0 if labels is None else labels
+        self._waiting, self._given = end, 0
+
+    def counts(self, label: int | None = None) -> np.ndarray:
+        """Counts so far: symmetric, shape (neurons, neurons), int32 (int64 beyond 2**31 examples).
+
+        Args:
+            label: a class, where classes are kept; None means all examples.
+
+        Raises:
+            ValueError: nothing was counted yet, or there is no such class.
+        """
+        from nbutils import bits
+
+        if self.neurons is None:
+            raise ValueError("nothing was counted yet")
+        if label is not None and (self.classes is None or not 0 <= label < self.classes):
+            raise ValueError(f"label must be a class of 0 to {(self.classes or 0) - 1}, received {label!r}")
+        self._count()
+        total = self._upper.sum(axis=0, dtype=self._upper.dtype) if label is None else self._upper[label].copy()
+        bits.mirror(total)
+        return total
+
+    def graph(self, density: float = 0.05, label: int | None = None) -> sp.csr_array:
+        """The activation pattern graph of all examples so far; see :func:`nbutils.graphs.graph_from_counts`."""
+        return graph_from_counts(self.counts(label), density)
+
+    def _count(self) -> None:
+        from nbutils import bits
+
+        labels = self._labels[: self._waiting]
+        self._seen += np.bincount(labels, minlength=len(self._seen))
+        if self._seen.sum() > LARGEST and self._upper.dtype == np.int32:
+            self._upper = self._upper.astype(np.int64)
+        for label in np.unique(labels):
+            packed = pack_firing(self._room[: self._waiting][labels == label])
+            target = self._upper[label]
+            in_threads(
+                lambda strip, p=packed, t=target: bits.fill_counts(p.words, strip, t), packed.strips, packed.heavy
+            )
+        self._waiting = 0
+
+    def __add__(self, other: CofiringCounter) -> CofiringCounter:
+        """The counter that has seen the examples of both."""
+        if not isinstance(other, CofiringCounter):
+            return NotImplemented
+        sizes = {one.neurons for one in (self, other)} - {None}
+        if self.classes != other.classes or len(sizes) > 1:
+            found = f"{self.neurons} and {other.neurons} neurons, {self.classes} and {other.classes} classes"
+            raise ValueError(f"counters must agree to be added, these have {found}")
+        both = CofiringCounter(self.neurons or other.neurons, self.classes)
+        for one in (self, other):
+            if one.neurons is not None:
+                one._count()
+                both._seen += one._seen
+                wide = np.int64 if both._seen.sum() > LARGEST else one._upper.dtype
+                both._upper = both._upper.astype(np.promote_types(both._upper.dtype, wide), copy=False)
+                both._upper += one._upper
+        return both
+
+    def save(self, path: Path | str) -> None:
+        """Write the counter to a file, whole or not at all (.npz, arrays of numbers only)."""
+        if self.neurons is not None:
+            self._count()
+        upper = np.zeros((0, 0, 0), np.int32) if self.neurons is None else self._upper
+        content = io.BytesIO()
+        np.savez(content, upper=upper, seen=self._seen, classes=self.classes or 0)
+        replace_file(Path(path), content.getvalue())
+
+    @classmethod
+    def load(cls, path: Path | str) -> CofiringCounter:
+        """Read a counter that :meth:`save` wrote; executes nothing from the file.
+
+        Raises:
+            ValueError: the file is damaged or no counter.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as content:
+                upper, seen, classes = content["upper"], content["seen"], int(content["classes"])
+            shapes = upper.ndim == 3 and upper.shape[1] == upper.shape[2] and seen.shape == (max(classes, 1),)
+            if not shapes or upper.shape[0] not in (0, len(seen)) or upper.dtype not in (np.int32, np.int64):
+                raise ValueError("its arrays do not fit together")
+        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} holds no counter: {error}") from None
+        counter = cls(upper.shape[1] or None, classes or None)
+        if counter.neurons is not None:
+            counter._upper = upper
+        counter._seen = seen
+        return counter

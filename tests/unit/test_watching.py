@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from nbutils.activations import firing
+from nbutils.cofiring import cofiring_counts
+from nbutils.hooks import capture, capture_activations
+from nbutils.measures import measure_communities, measure_entropies
+from nbutils.watching import Watch, count_cofiring
+
+
+@pytest.fixture
+def net() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 20), nn.ReLU(), nn.Linear(20, 10), nn.ReLU(inplace=True), nn.Linear(10, 3))
+
+
+def step(net: nn.Module, inputs: torch.Tensor, optimizer: torch.optim.Optimizer) -> None:
+    loss = nn.functional.cross_entropy(net(inputs), torch.zeros(len(inputs), dtype=torch.long))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+def test_counts_of_every_training_batch(net):
+    """Against firing noted by hand at each step, while the weights change, and with batches of any size."""
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
+    noted = []
+    with capture(net, "1 3") as seen, count_cofiring(net, "1 3") as counter:
+        for size in (32, 1, 7, 5000, 32):
+            inputs = torch.randn(size, 6)
+            step(net, inputs, optimizer)
+            noted.append((torch.cat([seen["1"], seen["3"]], dim=1) > 0).numpy())
+            net.eval()
+            net(inputs)  # scoring is not counted
+            net.train()
+    net(torch.randn(10, 6))  # nor what comes after the block
+    whole = np.concatenate(noted)
+    assert counter.examples == len(whole)
+    assert (counter.counts() == cofiring_counts(whole)).all()
+
+
+def test_training_is_not_disturbed_and_hooks_go_even_after_an_exception(net):
+    first = {name: values.clone() for name, values in net.state_dict().items()}
+    batches = [torch.randn(16, 6) for _ in range(20)]
+
+    def train() -> dict:
+        net.load_state_dict(first)
+        optimizer = torch.optim.Adam(net.parameters())
+        for batch in batches:
+            step(net, batch, optimizer)
+        return {name: values.clone() for name, values in net.state_dict().items()}
+
+    alone = train()
+    with count_cofiring(net, "1 3"):
+        watched = train()
+    assert all((alone[name] == watched[name]).all() for name in alone)
+    with pytest.raises(RuntimeError), count_cofiring(net, "1"):
+        net(torch.randn(4, 99))
+    assert not any(module._forward_hooks for module in net.modules())
+
+
+def test_convolutions_count_by_channel():
+    net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU())
+    inputs = torch.randn(8, 1, 6, 6)
+    with count_cofiring(net, "1", threshold=0.1) as counter:
+        net(inputs)
+    expected = capture_activations(net, inputs, "1")["1"] > 0.1
+    assert (counter.counts() == cofiring_counts(expected)).all()
+
+
+def test_snapshots_are_what_the_functions_say(net):
+    inputs, labels = torch.randn(300, 6), torch.randint(0, 3, (300,))
+    watch = Watch(net, inputs, labels, "1 3")
+    net.train()
+    watch.snapshot(epoch=0, loss=1.5)
+    net[0].weight.data *= -1
+    watch.snapshot(epoch=1, loss=1.0)
+    assert net.training
+    table = watch.table
+    assert table["epoch"].tolist() == [0, 1]
+    assert (table["seconds"] > 0).all()
+    fired = firing(np.hstack(list(capture_activations(net, inputs, "1 3").values())))
+    expected = {**measure_communities(fired), **measure_entropies(fired, labels, np.arange(30) >= 20)}
+    assert all(table.loc[1, name] == pytest.approx(value) for name, value in expected.items())
+    assert table.loc[0, "modularity"] != table.loc[1, "modularity"]
+
+
+def test_the_callback_answers_every_hook_and_acts_on_one(net):
+    watch = Watch(net, torch.randn(50, 6), layers="1")
+    callback = watch.callback()
+    callback.setup(None, net, stage="fit")
+    callback.on_fit_start(None, net)
+    for epoch in range(2):
+        callback.on_train_batch_end(None, net, None, None, 0)
+        callback.on_train_epoch_end(SimpleNamespace(current_epoch=epoch), net)
+    callback.teardown(None, net, stage="fit")
+    assert watch.table["epoch"].tolist() == [1, 2]
+    assert callback.state_dict() == {}
+    with pytest.raises(AttributeError):
+        callback.nonsense  # noqa: B018
+
+
+def test_mistakes_are_named(net):
+    with pytest.raises(ValueError, match="matches none of the model's layers"):
+        Watch(net, torch.randn(5, 6), layers="conv*")
+    with pytest.raises(ValueError, match="labels must have shape"):
+        Watch(net, torch.randn(5, 6), [0, 1], "1")
+    with pytest.raises(ValueError, match="matches none"), count_cofiring(net, "x"):
+        pass
