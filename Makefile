@@ -45,6 +45,7 @@ sweep: .venv/ready ## run the sweep of SWEEP (a .yml file) and make its report
 	@$(PY) -m nbutils report "$(SWEEP)"
 
 bench: .venv/ready ## measure speed, both sides of every comparison; writes benchmarks/latest.json
+	@$(PY) -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -r benchmarks/requirements.txt
 	@$(PY) -m benchmarks
 
 runs: .venv/ready ## list the runs in the store

@@ -190,7 +190,9 @@ def snapshots(quick: bool) -> list[Comparison]:
         )
     ]
     if find_spec("igraph") is None:
-        print("snapshot_1024 is left out: it needs igraph (pip install igraph)", file=sys.stderr)
+        print(
+            "snapshot_1024 is left out: it needs igraph (pip install -r benchmarks/requirements.txt)", file=sys.stderr
+        )
         return found
     large = _trained("mlp:512-512")
     fired, labels = nb.firing(large[0]), large[1]
