@@ -35,12 +35,12 @@ class PackedFiring:
 
     @property
     def strips(self) -> range:
-        """First neurons of the strips in which pairs are counted: strip r holds i from r to r + 63 with all j >= i."""
+        """First neurons r of the strips in which pairs are counted, each i from r to r + 63 with all j >= i."""
         return range(0, self.neurons, 64)
 
     @property
     def heavy(self) -> bool:
-        """Whether counting all pairs is worth several threads: some milliseconds for one."""
+        """Whether counting all pairs is worth several threads, because one would need some milliseconds."""
         return self.words.size * self.neurons > 1 << 24
 
     def unpack(self) -> np.ndarray:
