@@ -76,7 +76,7 @@ def training(quick: bool) -> list[Comparison]:
 
 def _every_batch(model: str, bar: float, quick: bool) -> Comparison:
     run = Training(model, 8_192)
-    steps = 64  # counters count every 64 batches of 32, so all of the cost is inside; short turns, for noise is slow
+    steps = 128  # counters count every 64 batches of 32, so all of the cost is inside
 
     def counted() -> float:
         with nb.count_cofiring(run.model, HIDDEN_LAYERS) as counter:
@@ -93,7 +93,7 @@ def _every_batch(model: str, bar: float, quick: bool) -> Comparison:
         lambda: seconds(lambda: run.steps(steps)),
         unit="s",
         bar=("overhead at most", bar),
-        repeats=1 if quick else 60 if neurons < 1_000 else 20,
+        repeats=1 if quick else 60 if neurons < 1_000 else 15,
     )
 
 

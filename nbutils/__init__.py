@@ -11,11 +11,13 @@ from typing import Any
 _WHERE = {
     "activations": ("activation_histogram", "class_means", "firing"),
     "baselines": ("class_selectivity", "dead_share"),
+    "blocks": ("graph_in_blocks",),
     "cofiring": ("cofiring_counts",),
     "communities": ("Communities", "detect_communities", "modularity", "well_defined_communities"),
     "comparisons": ("between_run_table", "naive_table", "partial_correlation"),
     "correlations": ("between_conditions", "correlation", "session_permutation"),
     "datasets": ("Dataset", "load_dataset", "probe_indices"),
+    "devices": ("resolve_device",),
     "display": ("callout", "say", "show", "show_table"),
     "entropy": ("binned_entropy", "class_conditional_entropy", "firing_entropy", "pattern_entropy", "unique_share"),
     "graphs": ("activation_pattern_graph", "graph_from_counts", "graph_from_pairs", "to_networkx"),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
-__all__ = ["HIDDEN_LAYERS", "hidden_widths"]
+__all__ = ["HIDDEN_LAYERS", "hidden_widths", "parameter_count", "stack_size"]
 
 HIDDEN_LAYERS = "hidden*.relu"  # where a hidden unit's post-non-linearity output is read
+MOST = 5  # networks in a stack; more gain nothing, and their weights leave the cache
+LARGE = 300_000  # parameters from which a network keeps a core busy by itself
 
 
 def hidden_widths(model: str) -> tuple[int, ...]:
@@ -32,3 +35,24 @@ def hidden_widths(model: str) -> tuple[int, ...]:
             f"model must be 'mlp:' and the widths of its hidden layers, such as 'mlp:256-128-64', received {model!r}"
         )
     return widths
+
+
+def parameter_count(model: str, inputs: int, classes: int) -> int:
+    """Number of weights and biases of a model.
+
+    Examples:
+        >>> parameter_count("mlp:4", inputs=3, classes=2)
+        26
+    """
+    widths = [inputs, *hidden_widths(model), classes]
+    return sum((a + 1) * b for a, b in pairwise(widths))
+
+
+def stack_size(parameters: int) -> int:
+    """How many networks of so many parameters are best trained side by side: 5 if small; 1 if one fills a core.
+
+    Examples:
+        >>> stack_size(109_386), stack_size(669_706)
+        (5, 1)
+    """
+    return 1 if parameters > LARGE else MOST

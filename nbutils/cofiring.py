@@ -14,6 +14,7 @@ import numpy as np
 
 from nbutils.arrays import as_fired
 from nbutils.cores import in_threads
+from nbutils.devices import device_counts, resolve_device
 
 __all__ = ["PackedFiring", "cofiring_counts", "count_histogram", "count_threshold", "pack_firing", "pairs_from"]
 
@@ -76,19 +77,20 @@ def pack_firing(fired: Any) -> PackedFiring:
     return PackedFiring(words, neurons, examples)
 
 
-def cofiring_counts(fired: Any) -> np.ndarray:
+def cofiring_counts(fired: Any, device: str = "cpu") -> np.ndarray:
     """How often each pair of neurons fires on the same example.
 
     C_ij = sum_e F_ei F_ej, that is C = F'F; the diagonal holds how often each neuron fires.
 
     Args:
         fired: activation pattern matrix, shape (examples, neurons), boolean; or a :class:`PackedFiring`.
+        device: where to count, see :func:`nbutils.devices.resolve_device`; the result is the same.
 
     Returns:
         Counts, int32, shape (neurons, neurons), symmetric, exact.
 
     Raises:
-        ValueError: `fired` is not a boolean matrix with at least one example.
+        ValueError: `fired` is not a boolean matrix with at least one example, or there is no such device.
 
     Examples:
         >>> cofiring_counts([[1, 1, 0], [1, 0, 0]])
@@ -101,6 +103,8 @@ def cofiring_counts(fired: Any) -> np.ndarray:
     """
     from nbutils import bits
 
+    if (where := resolve_device(device)) != "cpu":
+        return device_counts(fired.unpack() if isinstance(fired, PackedFiring) else fired, where)
     packed = pack_firing(fired)
     counts = np.zeros((packed.neurons, packed.neurons), np.int32)
     in_threads(lambda strip: bits.fill_counts(packed.words, strip, counts), packed.strips, packed.heavy)

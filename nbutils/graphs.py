@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from nbutils.arrays import as_graph, as_numpy, require_share, share_count
 from nbutils.cofiring import count_histogram, count_threshold, pack_firing, pairs_from
+from nbutils.devices import device_pairs, resolve_device
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -54,7 +55,7 @@ def graph_from_counts(counts: Any, density: float = 0.05) -> sp.csr_array:
     return graph_from_pairs(neurons, rows[kept], columns[kept], pairs[kept].astype(np.float64))
 
 
-def activation_pattern_graph(fired: Any, density: float = 0.05) -> sp.csr_array:
+def activation_pattern_graph(fired: Any, density: float = 0.05, device: str = "cpu") -> sp.csr_array:
     """The activation pattern graph: neurons that fire together are joined.
 
     Edge weight is the co-firing count; the heaviest `density` of all pairs is kept with all ties
@@ -64,13 +65,14 @@ def activation_pattern_graph(fired: Any, density: float = 0.05) -> sp.csr_array:
         fired: activation pattern matrix, shape (examples, neurons), boolean; or a
             :class:`nbutils.cofiring.PackedFiring`.
         density: share of all pairs to keep, in (0, 1].
+        device: where to count, see :func:`nbutils.devices.resolve_device`; the graph is the same.
 
     Returns:
         Symmetric CSR adjacency, float64, shape (neurons, neurons), zero diagonal. No edges when nothing fires
         together; all pairs when all are tied.
 
     Raises:
-        ValueError: `fired` is not a boolean matrix, or `density` is outside (0, 1].
+        ValueError: `fired` is not a boolean matrix, `density` is outside (0, 1], or there is no such device.
 
     Examples:
         >>> graph = activation_pattern_graph([[1, 1, 0], [1, 1, 1], [0, 0, 1]], density=1 / 3)
@@ -83,11 +85,13 @@ def activation_pattern_graph(fired: Any, density: float = 0.05) -> sp.csr_array:
         Mostafa and Mondal (2021), arXiv:2106.04693; thresholding with ties: van den Heuvel et al. (2017),
         doi:10.1016/j.neuroimage.2017.02.005.
     """
-    share = require_share(density, "density")
+    share, where = require_share(density, "density"), resolve_device(device)
     packed = pack_firing(fired)
     pairs = packed.neurons * (packed.neurons - 1) // 2
     if pairs == 0:
         return sp.csr_array((packed.neurons, packed.neurons), dtype=np.float64)
+    if where != "cpu":
+        return graph_from_pairs(packed.neurons, *device_pairs(packed.unpack(), share_count(share, pairs), where))
     threshold = count_threshold(count_histogram(packed), share_count(share, pairs))
     return graph_from_pairs(packed.neurons, *pairs_from(packed, threshold))
 

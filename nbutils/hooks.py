@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any
@@ -96,7 +96,12 @@ def capture(model: nn.Module, layers: str = "*") -> Iterator[dict[str, torch.Ten
 
 
 def capture_activations(
-    model: nn.Module, inputs: Any, layers: str = "*", batch_size: int = 1024, reduce: str = "mean"
+    model: nn.Module,
+    inputs: Any,
+    layers: str = "*",
+    batch_size: int = 1024,
+    reduce: str = "mean",
+    prepare: Callable[[torch.Tensor], torch.Tensor] | None = None,
 ) -> dict[str, np.ndarray]:
     """Activations of all neurons of some layers over a set of examples.
 
@@ -109,6 +114,7 @@ def capture_activations(
         layers: wildcard over layer names, see :func:`matching_layers`.
         batch_size: examples per forward pass, at least 1.
         reduce: "mean" or "max" over positions or tokens.
+        prepare: what turns a batch, on the model's device, into what the model takes, such as bytes into floats.
 
     Returns:
         A dictionary from layer name to a float array of shape (examples, neurons), in the model's order.
@@ -136,7 +142,8 @@ def capture_activations(
     try:
         with torch.no_grad(), capture(model, layers) as seen:
             for batch in examples.split(batch_size):
-                model(batch.to(device))
+                batch = batch.to(device)
+                model(batch if prepare is None else prepare(batch))
                 for name in parts:
                     parts[name].append(neuron_activations(seen[name], name, reduce).cpu().numpy())
     finally:

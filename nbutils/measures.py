@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 MAKERS = (
-    *("bits", "edges", "leiden", "arrays", "cofiring", "graphs", "communities"),
+    *("bits", "edges", "leiden", "arrays", "devices", "cofiring", "graphs", "communities"),
     *("nulls", "entropy", "information", "baselines", "measures"),
 )
 

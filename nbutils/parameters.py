@@ -9,6 +9,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from nbutils.architectures import hidden_widths
+from nbutils.datasets import label_noise
+from nbutils.devices import resolve_device
 from nbutils.specs import checked_by, known_dataset
 from nbutils.study import Study
 
@@ -17,6 +19,7 @@ __all__ = [
     "HypothesisPage",
     "StartHere",
     "Synthesis",
+    "WatchTraining",
     "check_parameters",
     "nearest",
     "one_sentence",
@@ -46,6 +49,20 @@ class StartHere(_Page):
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     density: Annotated[float, Field(gt=0, le=1)] = 0.05
+    device: Annotated[str, AfterValidator(resolve_device)] = "cpu"
+
+
+class WatchTraining(_Page):
+    """Parameters of `watch_training`."""
+
+    dataset: Annotated[str, AfterValidator(known_dataset)] = "mnist-5k"
+    labels: Annotated[str, checked_by(label_noise)] = "true"
+    model: Annotated[str, checked_by(hidden_widths)] = "mlp:256-128-64"
+    epochs: Annotated[int, Field(ge=1, le=10_000)] = 4
+    snapshots: Annotated[int, Field(ge=1, le=1000)] = 5
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    density: Annotated[float, Field(gt=0, le=1)] = 0.05
+    device: Annotated[str, AfterValidator(resolve_device)] = "cpu"
 
 
 class _StudyPage(_Page):
@@ -54,6 +71,7 @@ class _StudyPage(_Page):
     seed: Annotated[int, Field(ge=0, lt=2**31 - 1000)] = 0
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
     density: Annotated[float, Field(gt=0, le=1)] = 0.05
+    device: Annotated[str, AfterValidator(resolve_device)] = "cpu"
     jobs: Annotated[int, Field(ge=0, le=1024)] = 0
 
     def _names(self) -> list[str]:
@@ -61,7 +79,8 @@ class _StudyPage(_Page):
 
     def studies(self) -> list[Study]:
         names = list(dict.fromkeys(self._names()))
-        shared = {"seeds": self.seeds, "first_seed": self.seed, "epochs": self.epochs, "density": self.density}
+        shared = {"seeds": self.seeds, "first_seed": self.seed, "epochs": self.epochs}
+        shared |= {"density": self.density, "device": self.device}
         return [Study(dataset=name, **shared) for name in names]
 
 
@@ -89,6 +108,7 @@ class SweepReport(_Page):
 
 TEMPLATES: dict[str, type[_Page]] = {
     "start_here": StartHere,
+    "watch_training": WatchTraining,
     "h1_communities": HypothesisPage,
     "h2_modularity": HypothesisPage,
     "h3_entropy": HypothesisPage,

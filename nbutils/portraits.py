@@ -8,14 +8,16 @@ from typing import Any
 import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
+import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from nbutils.datasets import Dataset
 from nbutils.display import GREY, figure_style
 from nbutils.graphs import to_networkx
 
-__all__ = ["community_classes", "graph_drawing", "sample_images"]
+__all__ = ["community_classes", "graph_drawing", "sample_images", "training_curves"]
 
 
 def sample_images(data: Dataset, per_class: int = 2) -> Figure:
@@ -76,6 +78,31 @@ def graph_drawing(graph: Any, communities: np.ndarray, layers: np.ndarray) -> Fi
         for handle in legend.legend_handles:
             handle.set_color(GREY)
         ax.set_axis_off()
+        plt.close(fig)
+    return fig
+
+
+def training_curves(table: pd.DataFrame) -> Figure:
+    """What a :class:`nbutils.watching.Watch` saw, over `epoch`: `accuracy` if it was noted, and the measures."""
+    names = {
+        "accuracy": "test accuracy",
+        "modularity": "modularity Q",
+        "well_defined": "well-defined communities",
+        "pattern_entropy": "pattern entropy (bits)",
+    }
+    found = [name for name in names if name in table]
+    with figure_style():
+        fig, axes = plt.subplots(
+            -(-len(found) // 2), 2, figsize=(7.6, 2.1 * -(-len(found) // 2)), sharex=True, squeeze=False
+        )
+        for ax, name in zip(axes.flat, found, strict=False):
+            ax.plot(table["epoch"], table[name], color="#3b82c4", lw=1.8, marker="o", ms=3)
+            ax.set_title(names[name])
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        for ax in axes.flat[len(found) :]:
+            ax.set_axis_off()
+        for ax in axes[-1]:
+            ax.set_xlabel("epoch")
         plt.close(fig)
     return fig
 

@@ -27,7 +27,11 @@ from nbutils.templates import data_versions, template_model
 __all__ = ["PageJob", "book_toc", "page_jobs", "publish"]
 
 PAGES = Path("book/pages")
-SHARED_FOLDERS = {"start_here": "tour", "synthesis": "summary"}  # pages that belong to no single data set
+SHARED_FOLDERS = {
+    "start_here": "tour",
+    "watch_training": "watch",
+    "synthesis": "summary",
+}  # pages that belong to no single data set
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
 METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
 RESULTS = Path("book/results")
@@ -74,7 +78,7 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
     return _without(toc, listed - set(datasets))
 
 
-def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int) -> list[PageJob]:
+def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int, device: str = "cpu") -> list[PageJob]:
     """Every page that the table of contents asks for, with its parameters checked.
 
     Args:
@@ -82,6 +86,7 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int) -> l
         datasets: data sets of the book; together they form one study.
         seeds: networks per label condition.
         epochs: passes over the training set.
+        device: where networks train.
 
     Returns:
         One job per page.
@@ -97,7 +102,7 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int) -> l
         if path.parent.parent != PAGES:
             continue
         folder, name = path.parent.name, path.name
-        parameters, title = _page_parameters(folder, name, datasets, seeds, epochs), TITLES.get(folder, "")
+        parameters, title = _page_parameters(folder, name, datasets, seeds, epochs, device), TITLES.get(folder, "")
         if folder.startswith(SWEEPS):
             title = folder.removeprefix(SWEEPS).replace("_", " ")
         check_parameters(name, parameters)
@@ -106,12 +111,16 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int) -> l
     return jobs
 
 
-def _page_parameters(folder: str, name: str, datasets: Sequence[str], seeds: int, epochs: int) -> dict[str, Any]:
+def _page_parameters(
+    folder: str, name: str, datasets: Sequence[str], seeds: int, epochs: int, device: str
+) -> dict[str, Any]:
     """What a page is given, by the folder in which it lies."""
     if folder.startswith(SWEEPS):
         sweep = folder.removeprefix(SWEEPS)
         return {"results": (RESULTS / sweep / "results.parquet").as_posix(), "metric": METRICS.get(sweep, "")}
-    parameters: dict[str, Any] = {"epochs": epochs}
+    if name == "watch_training":
+        return {}
+    parameters: dict[str, Any] = {"epochs": epochs, "device": device}
     if name != "start_here":
         parameters |= {"study": " ".join(datasets), "seeds": seeds}
     if folder not in SHARED_FOLDERS.values():

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,10 +27,10 @@ from nbutils.store import Store
 if TYPE_CHECKING:
     from torch.nn import Module
 
-__all__ = ["Run", "run_address", "run_once"]
+__all__ = ["Run", "run_address", "run_once", "run_together"]
 
 # The modules that decide what a run contains. A change of what they do retrains; a change anywhere else never does.
-MAKERS = ("datasets", "architectures", "models", "training", "hooks", "activations", "recording")
+MAKERS = ("datasets", "architectures", "models", "stacks", "training", "hooks", "activations", "recording")
 
 
 def run_address(spec: RunSpec) -> str:
@@ -124,7 +126,7 @@ class Run:
         from nbutils.models import build_model
 
         data = load_dataset(self.spec.dataset)
-        model = build_model(self.spec.model, data.train_inputs.shape[1], len(data.classes), self.spec.dropout)
+        model = build_model(self.spec.model, data.train_pixels.shape[1], len(data.classes), self.spec.dropout)
         stored = self.store.arrays(self.address, "first_weights" if epoch == 0 else "last_weights")
         model.load_state_dict({name: torch.from_numpy(values) for name, values in stored.items()})
         return model.eval()
@@ -133,7 +135,7 @@ class Run:
 def run_once(spec: RunSpec, store: Store | None = None) -> Run:
     """Train and capture a run, or read it if the store has it.
 
-    A run whose loss stops being a finite number is stored as failed, with its reason and its history so far.
+    A run whose activations stop being finite numbers is stored as failed, with its reason and its history so far.
 
     Args:
         spec: the run.
@@ -150,20 +152,51 @@ def run_once(spec: RunSpec, store: Store | None = None) -> Run:
         >>> run.fired(1).shape
         (1437, 8)
     """
+    return run_together([spec], store)[0]
+
+
+def run_together(specs: Sequence[RunSpec], store: Store | None = None) -> list[Run]:
+    """Runs that differ in labels and seed only: those that the store lacks are trained side by side.
+
+    Each is the same, bit for bit, as if :func:`run_once` had made it.
+
+    Args:
+        specs: the runs.
+        store: where runs are kept; None means the user's store.
+
+    Returns:
+        The :class:`Run` of each.
+
+    Raises:
+        ValueError: the probe is larger than the training set, or the runs differ in more.
+
+    Examples:
+        >>> [run.spec.seed for run in run_together([RunSpec(epochs=1, model="mlp:8", seed=seed) for seed in (0, 1)])]
+        [0, 1]
+    """
     store = store or Store("runs")
+    found = {run_address(spec): spec for spec in specs}
+    missing = [where for where in found if store.read(where) is None]
+    for where in missing:
+        found[where].check()
+    with ExitStack() as locks:
+        for where in sorted(missing):  # in one order, so that two processes never wait for each other
+            locks.enter_context(store.lock(where))
+        missing = [where for where in missing if store.read(where) is None]
+        if missing:
+            from nbutils.recording import record_runs  # loads PyTorch, which reading a stored run never needs
+
+            start = time.perf_counter()
+            made = record_runs([found[where] for where in missing])
+            seconds = round((time.perf_counter() - start) / len(missing), 3)
+            for where, (summary, arrays) in zip(missing, made, strict=True):
+                record = {**_determinants(found[where]), **summary, "seconds": seconds, "provenance": provenance()}
+                store.write(where, record, **arrays)
+    return [_stored(spec, store) for spec in specs]
+
+
+def _stored(spec: RunSpec, store: Store) -> Run:
     where = run_address(spec)
     if (record := store.read(where)) is None:
-        spec.check()
-        with store.lock(where):
-            if (record := store.read(where)) is None:
-                from nbutils.recording import record_run  # loads PyTorch, which reading a stored run never needs
-
-                start = time.perf_counter()
-                summary, arrays = record_run(spec)
-                seconds = round(time.perf_counter() - start, 3)
-                record = {**_determinants(spec), **summary, "seconds": seconds, "provenance": provenance()}
-                store.write(where, record, **arrays)
-                record = store.read(where)
-    if record is None:
         raise OSError(f"run {where} was written to {store.path(where)} but cannot be read back")
     return Run(spec, where, record, store)

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from nbutils.activations import firing_share
 from nbutils.architectures import hidden_widths
 from nbutils.datasets import DATASETS, Dataset, label_noise, load_dataset, probe_indices
+from nbutils.devices import resolve_device
 
 __all__ = ["RunSpec", "checked_by", "known_dataset"]
 
@@ -50,6 +51,8 @@ class RunSpec(BaseModel):
         seed: decides initialisation, order of examples, dropout and redrawn labels.
         probe: examples in the probe set; None means 2,000, or all training examples where there are fewer.
         firing: rule that turns activations into firing.
+        device: what trains and captures: "cpu", "cuda", or "auto", which becomes one of them. Roundings differ between
+            devices, so runs on different ones are different runs.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -64,10 +67,15 @@ class RunSpec(BaseModel):
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     probe: Annotated[int, Field(ge=1)] | None = None
     firing: Annotated[str, checked_by(firing_share)] = "top-decile"
+    device: Annotated[str, AfterValidator(resolve_device)] = "cpu"
 
     def data(self) -> Dataset:
         """The data this run trains on."""
         return load_dataset(self.dataset, self.labels, self.seed)
+
+    def alike(self) -> RunSpec:
+        """What this run shares with those that can be trained beside it: all but labels and seed."""
+        return self.model_copy(update={"labels": "true", "seed": 0})
 
     def check(self) -> None:
         """Raise ValueError for what only the data can tell, such as a probe larger than the training set."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbutils.arrays import as_fired, as_labels
+from nbutils.arrays import as_fired, as_labels, as_numpy
 from nbutils.cofiring import pack_firing
 from nbutils.cores import in_threads
 from nbutils.files import replace_file
@@ -52,7 +53,8 @@ class CofiringCounter:
                 raise ValueError(f"{name} must be a whole number of at least 1, or None, received {value!r}")
         self.neurons, self.classes = neurons, classes
         self._seen = np.zeros(classes or 1, np.int64)
-        self._waiting = self._given = 0  # examples that wait to be counted, and of the room that was asked for
+        self._waiting = 0  # examples that wait to be counted
+        self.source: Callable[[], None] | None = None  # is asked for what it still holds before anything is told
         if neurons is not None:
             self._allocate(neurons)
 
@@ -65,6 +67,7 @@ class CofiringCounter:
     @property
     def examples(self) -> int:
         """Number of examples seen."""
+        self._ask()
         return int(self._seen.sum()) + self._waiting
 
     def update(self, fired: Any, labels: Any = None) -> None:
@@ -83,35 +86,53 @@ class CofiringCounter:
         chosen = np.zeros(len(matrix), np.int64) if labels is None else as_labels(labels, len(matrix))
         if labels is not None and not 0 <= chosen.min() <= chosen.max() < self.classes:
             raise ValueError(f"labels must be from 0 to {self.classes - 1}, received {chosen.min()} to {chosen.max()}")
+        self._allow(matrix.shape[1])
         for start in range(0, len(matrix), ROOM):
-            part = matrix[start : start + ROOM]
-            self.room(len(part), part.shape[1])[:] = part
-            self.commit(chosen[start : start + ROOM])
+            part, names = matrix[start : start + ROOM], chosen[start : start + ROOM]
+            if self._waiting + len(part) > ROOM:
+                self._count_waiting()
+            if len(part) == ROOM:
+                self._count(part, names)
+                continue
+            end = self._waiting + len(part)
+            self._room[self._waiting : end], self._labels[self._waiting : end] = part, names
+            self._waiting = end
 
-    def room(self, examples: int, neurons: int) -> np.ndarray:
-        """Where the next batch may be written, to save a copy: boolean, shape (examples, neurons); then :meth:`commit`.
+    def add_counts(self, counts: Any, examples: int, label: int | None = None) -> None:
+        """Add counts that were made elsewhere, such as on a GPU.
 
         Args:
-            examples: size of the batch, at most 2,048.
-            neurons: number of neurons.
+            counts: co-firing counts, shape (neurons, neurons), symmetric whole numbers.
+            examples: how many examples they are of, at least 0.
+            label: their class, where classes are kept.
 
         Raises:
-            ValueError: the number of neurons changed.
+            ValueError: shapes or classes do not fit; nothing is added then.
         """
+        matrix = as_numpy(counts)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.issubdtype(matrix.dtype, np.integer):
+            raise ValueError(f"counts must be a square matrix of whole numbers, received {matrix.dtype} {matrix.shape}")
+        if (label is None) != (self.classes is None) or (label is not None and not 0 <= label < self.classes):
+            raise ValueError(f"label must be a class where classes are kept, received {label!r} of {self.classes!r}")
+        self._allow(matrix.shape[0])
+        self._see(np.bincount([label or 0], [examples], len(self._seen)).astype(np.int64))
+        self._upper[label or 0] += np.triu(matrix).astype(self._upper.dtype, copy=False)
+
+    def _allow(self, neurons: int) -> None:
         if self.neurons is None:
             self._allocate(neurons)
         if neurons != self.neurons:
             raise ValueError(f"fired must have {self.neurons} neurons like the batches before, received {neurons}")
-        if self._waiting + examples > ROOM:
-            self._count()
-        self._given = examples
-        return self._room[self._waiting : self._waiting + examples]
 
-    def commit(self, labels: np.ndarray | None = None) -> None:
-        """Count what was written into the last :meth:`room`, with its classes where they are kept."""
-        end = self._waiting + self._given
-        self._labels[self._waiting : end] = 0 if labels is None else labels
-        self._waiting, self._given = end, 0
+    def _see(self, examples: np.ndarray) -> None:
+        """More examples of each class; counts are widened before they could overflow."""
+        self._seen += examples
+        if self._seen.sum() > LARGEST and self._upper.dtype == np.int32:
+            self._upper = self._upper.astype(np.int64)
+
+    def _ask(self) -> None:
+        if self.source is not None:
+            self.source()
 
     def counts(self, label: int | None = None) -> np.ndarray:
         """Counts so far: symmetric, shape (neurons, neurons), int32 (int64 beyond 2**31 examples).
@@ -124,11 +145,12 @@ class CofiringCounter:
         """
         from nbutils import bits
 
+        self._ask()
         if self.neurons is None:
             raise ValueError("nothing was counted yet")
         if label is not None and (self.classes is None or not 0 <= label < self.classes):
             raise ValueError(f"label must be a class of 0 to {(self.classes or 0) - 1}, received {label!r}")
-        self._count()
+        self._count_waiting()
         total = self._upper.sum(axis=0, dtype=self._upper.dtype) if label is None else self._upper[label].copy()
         bits.mirror(total)
         return total
@@ -137,20 +159,21 @@ class CofiringCounter:
         """The activation pattern graph of all examples so far; see :func:`nbutils.graphs.graph_from_counts`."""
         return graph_from_counts(self.counts(label), density)
 
-    def _count(self) -> None:
+    def _count_waiting(self) -> None:
+        if self._waiting:
+            self._count(self._room[: self._waiting], self._labels[: self._waiting])
+        self._waiting = 0
+
+    def _count(self, fired: np.ndarray, labels: np.ndarray) -> None:
         from nbutils import bits
 
-        labels = self._labels[: self._waiting]
-        self._seen += np.bincount(labels, minlength=len(self._seen))
-        if self._seen.sum() > LARGEST and self._upper.dtype == np.int32:
-            self._upper = self._upper.astype(np.int64)
-        for label in np.unique(labels):
-            packed = pack_firing(self._room[: self._waiting][labels == label])
-            target = self._upper[label]
+        self._see(np.bincount(labels, minlength=len(self._seen)))
+        parts = [(0, fired)] if self.classes is None else [(k, fired[labels == k]) for k in np.unique(labels)]
+        for label, part in parts:
+            packed, target = pack_firing(part), self._upper[label]
             in_threads(
                 lambda strip, p=packed, t=target: bits.fill_counts(p.words, strip, t), packed.strips, packed.heavy
             )
-        self._waiting = 0
 
     def __add__(self, other: CofiringCounter) -> CofiringCounter:
         """The counter that has seen the examples of both."""
@@ -162,8 +185,9 @@ class CofiringCounter:
             raise ValueError(f"counters must agree to be added, these have {found}")
         both = CofiringCounter(self.neurons or other.neurons, self.classes)
         for one in (self, other):
+            one._ask()
             if one.neurons is not None:
-                one._count()
+                one._count_waiting()
                 both._seen += one._seen
                 wide = np.int64 if both._seen.sum() > LARGEST else one._upper.dtype
                 both._upper = both._upper.astype(np.promote_types(both._upper.dtype, wide), copy=False)
@@ -172,8 +196,9 @@ class CofiringCounter:
 
     def save(self, path: Path | str) -> None:
         """Write the counter to a file, whole or not at all (.npz, arrays of numbers only)."""
+        self._ask()
         if self.neurons is not None:
-            self._count()
+            self._count_waiting()
         upper = np.zeros((0, 0, 0), np.int32) if self.neurons is None else self._upper
         content = io.BytesIO()
         np.savez(content, upper=upper, seen=self._seen, classes=self.classes or 0)

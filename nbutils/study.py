@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -9,14 +10,16 @@ from typing import Annotated
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from nbutils.architectures import hidden_widths
-from nbutils.datasets import label_noise
+from nbutils.architectures import hidden_widths, parameter_count, stack_size
+from nbutils.cores import default_jobs
+from nbutils.datasets import label_noise, load_dataset
+from nbutils.devices import resolve_device
 from nbutils.measures import MeasureSpec, is_measured, measure_run
-from nbutils.runs import Run, run_once
+from nbutils.runs import Run, run_once, run_together
 from nbutils.specs import RunSpec, checked_by, known_dataset
 from nbutils.workers import Lost, run_tasks
 
-__all__ = ["CONDITIONS", "NOISE_LEVELS", "Results", "Study", "Task", "compute_missing", "failures"]
+__all__ = ["CONDITIONS", "NOISE_LEVELS", "Results", "Study", "Task", "compute_missing", "failures", "stacks"]
 
 CONDITIONS = ("true", "mixed:0.5", "random")
 NOISE_LEVELS = ("true", "mixed:0.1", "mixed:0.25", "mixed:0.4", "mixed:0.5", "mixed:0.6", "mixed:0.75", "random")
@@ -90,6 +93,7 @@ class Study(BaseModel):
         epochs: passes over the training set.
         model: "mlp:<width>-<width>-...".
         density: share of neuron pairs kept as edges of the activation pattern graph.
+        device: where networks train, see :func:`nbutils.devices.resolve_device`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -100,6 +104,7 @@ class Study(BaseModel):
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
     model: Annotated[str, checked_by(hidden_widths)] = "mlp:256-128-64"
     density: Annotated[float, Field(gt=0, le=1)] = 0.05
+    device: Annotated[str, AfterValidator(resolve_device)] = "cpu"
 
     def tasks(self) -> list[Task]:
         """All runs: conditions first. Runs that only the noise grid needs are measured at both ends, without nulls."""
@@ -111,7 +116,8 @@ class Study(BaseModel):
         return found + [Task(self._run(labels, seed), light) for labels in grid for seed in seeds[:NOISE_SEEDS]]
 
     def _run(self, labels: str, seed: int) -> RunSpec:
-        return RunSpec(dataset=self.dataset, labels=labels, seed=seed, epochs=self.epochs, model=self.model)
+        shared = {"dataset": self.dataset, "epochs": self.epochs, "model": self.model, "device": self.device}
+        return RunSpec(labels=labels, seed=seed, **shared)
 
     def compute(self, jobs: int | None = None, progress: Callable[[int, int], None] | None = None) -> Results:
         """Results of all runs; trains and measures what the store lacks, reads the rest.
@@ -139,14 +145,36 @@ def compute_missing(
     if missing and progress:
         progress(0, len(missing))
     # Starting worker processes costs a few seconds; a handful of runs is quicker here.
-    jobs = 1 if len(missing) < 4 else jobs
-    results = run_tasks(run_and_measure, missing, jobs, preload=(f"{__package__}.recording", __name__))
-    for finished, (task, result) in enumerate(results, start=1):
+    jobs = 1 if len(missing) < 4 else jobs or default_jobs()
+    finished = 0
+    results = run_tasks(run_and_measure, stacks(missing, jobs), jobs, preload=(f"{__package__}.recording", __name__))
+    for stack, result in results:
         if isinstance(result, Lost):
-            raise RuntimeError(f"{task.run}: {result.reason}; what finished is kept, try fewer jobs at once")
+            raise RuntimeError(f"{stack[0].run}: {result.reason}; what finished is kept, try fewer jobs at once")
+        finished += len(stack)
         if progress:
             progress(finished, len(missing))
     return len(missing)
+
+
+def stacks(tasks: Sequence[Task], jobs: int) -> list[tuple[Task, ...]]:
+    """Tasks whose networks are trained side by side: small networks of one kind, shared evenly among the jobs.
+
+    Examples:
+        >>> tasks = Study(seeds=10, model="mlp:8").tasks()
+        >>> [len(stack) for stack in stacks(tasks, jobs=2)], [len(stack) for stack in stacks(tasks[:6], jobs=2)]
+        ([5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5], [3, 3])
+    """
+    alike: dict[RunSpec, list[Task]] = defaultdict(list)
+    for task in tasks:
+        alike[task.run.alike()].append(task)
+    found = []
+    for spec, group in alike.items():
+        data = load_dataset(spec.dataset)
+        parameters = parameter_count(spec.model, data.train_pixels.shape[1], len(data.classes))
+        size = min(stack_size(parameters), -(-len(group) // jobs))
+        found += [tuple(group[start : start + size]) for start in range(0, len(group), size)]
+    return found
 
 
 def failures(tasks: Sequence[Task]) -> list[Run]:
@@ -154,12 +182,13 @@ def failures(tasks: Sequence[Task]) -> list[Run]:
     return [run for run in (run_once(task.run) for task in tasks) if run.failed]
 
 
-def run_and_measure(task: Task) -> None:
-    """Make sure that a run and its measures are in the store; a damaged run is made again once."""
-    try:
-        measure_run(run_once(task.run), task.measure)
-    except OSError:
-        measure_run(run_once(task.run), task.measure)
+def run_and_measure(tasks: Sequence[Task]) -> None:
+    """Make sure that runs of one stack and their measures are in the store; a damaged run is made again once."""
+    for task, run in zip(tasks, run_together([task.run for task in tasks]), strict=True):
+        try:
+            measure_run(run, task.measure)
+        except OSError:
+            measure_run(run_once(task.run), task.measure)
 
 
 def _labelled(table: pd.DataFrame, run: Run) -> pd.DataFrame:

@@ -1,9 +1,10 @@
-"""Training one network, epoch by epoch, the same way every time."""
+"""Training networks, epoch by epoch, the same way every time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,9 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from nbutils.architectures import stack_size
 from nbutils.datasets import Dataset
+from nbutils.stacks import Stack
 
 __all__ = ["Epoch", "TrainingSettings", "one_thread", "score", "train"]
 
@@ -61,37 +64,62 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def train(model: nn.Module, data: Dataset, settings: TrainingSettings, seed: int) -> Iterator[int]:
-    """Train in place; yields before training and after every epoch, so that the caller can look inside.
+def train(
+    models: Sequence[nn.Module], data: Sequence[Dataset], settings: TrainingSettings, seeds: Sequence[int]
+) -> Iterator[int]:
+    """Train networks of one shape side by side, in place, each as if it were alone.
+
+    Yields before training and after every epoch, so that the caller can look inside.
 
     Args:
-        model: maps (examples, pixels) to (examples, classes).
-        data: training uses `train_labels`, the labels as given.
+        models: fully connected ReLU networks from (examples, pixels) to (examples, classes), alike and on one device;
+            see :class:`nbutils.stacks.Stack`.
+        data: what each network trains on: `train_labels`, the labels as given, and images that all share.
         settings: optimiser and length.
-        seed: seed of the order of the examples and of dropout.
+        seeds: seed of each network's order of examples and of its dropout; drawn on the processor whatever the device.
 
     Yields:
         The number of finished epochs: 0, 1, ..., `settings.epochs`.
 
+    Raises:
+        ValueError: models, data and seeds are not equally many, the models differ, or the images do.
+
     Examples:
         >>> from nbutils.datasets import load_dataset
-        >>> list(train(nn.Linear(64, 10), load_dataset("digits"), TrainingSettings(epochs=2), seed=0))
+        >>> list(train([nn.Linear(64, 10)], [load_dataset("digits")], TrainingSettings(epochs=2), seeds=[0]))
         [0, 1, 2]
     """
-    inputs, labels = torch.from_numpy(data.train_inputs), torch.from_numpy(data.train_labels)
-    order = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate, fused=True)
+    models, data, seeds = list(models), list(data), list(seeds)
+    if not len(models) == len(data) == len(seeds) > 0:
+        raise ValueError(f"received {len(models)} models, {len(data)} data sets and {len(seeds)} seeds")
+    if any(one.train_pixels is not data[0].train_pixels for one in data):
+        raise ValueError("networks that are trained side by side must share their images")
+    if len(models) < 2 <= stack_size(sum(p.numel() for p in models[0].parameters())):
+        # A batch of one matrix would be multiplied in another way, with other roundings: a twin keeps it company.
+        models, data, seeds = [*models, deepcopy(models[0])], data * 2, seeds * 2
+    device = next(models[0].parameters()).device
+    pixels = torch.from_numpy(data[0].train_pixels).to(device)
+    labels = torch.from_numpy(np.stack([one.train_labels for one in data])).to(device)
+    stack, orders = Stack(models, settings.learning_rate), [torch.Generator().manual_seed(seed) for seed in seeds]
     yield 0
     for epoch in range(1, settings.epochs + 1):
-        model.train()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed((1_000_003 * seed + epoch) % 2**31)  # dropout has no generator argument of its own
-            for batch in torch.randperm(len(inputs), generator=order).split(settings.batch_size):
-                loss = cross_entropy(model(inputs[batch]), labels[batch])
-                optimizer.zero_grad(set_to_none=True)
-                loss.backward()
-                optimizer.step()
+        order = torch.stack([torch.randperm(len(pixels), generator=generator) for generator in orders]).to(device)
+        luck = [np.random.default_rng([seed, epoch]) for seed in seeds]
+        for batch in order.split(settings.batch_size, dim=1):
+            inputs = pixels[batch].float().div_(data[0].levels)
+            stack.step(inputs, labels.gather(1, batch), _kept(stack, luck, batch))
         yield epoch
+
+
+def _kept(stack: Stack, luck: Sequence[np.random.Generator], batch: torch.Tensor) -> list[torch.Tensor]:
+    """Which outputs of each hidden layer each network keeps under dropout, from that network's own luck."""
+    if not any(stack.dropout):
+        return []
+    kept = []
+    for width, share in zip(stack.widths, stack.dropout, strict=True):
+        drawn = np.stack([rng.random((batch.shape[1], width), np.float32) >= share for rng in luck])
+        kept.append(torch.from_numpy(drawn).to(batch.device))
+    return kept
 
 
 def score(logits: np.ndarray, labels: np.ndarray) -> tuple[float, float]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import nn
 
 from nbutils.activations import firing
 from nbutils.arrays import as_labels
+from nbutils.devices import device_counts, on_processor
 from nbutils.hooks import capture_activations, matching_layers, neuron_activations
 from nbutils.measures import MeasureSpec, measure_communities, measure_entropies
 from nbutils.streaming import ROOM, CofiringCounter
@@ -34,8 +36,8 @@ def count_cofiring(model: nn.Module, layers: str = "*", threshold: float = 0.0) 
         threshold: activations above it are firing.
 
     Yields:
-        A :class:`nbutils.streaming.CofiringCounter` over the neurons of the layers, in the model's order. The hooks
-        are removed when the block ends.
+        A :class:`nbutils.streaming.CofiringCounter` over the neurons of the layers, in the model's order. The model is
+        as it was when the block ends.
 
     Raises:
         ValueError: no layer matches, or the layers give different numbers of examples.
@@ -47,38 +49,109 @@ def count_cofiring(model: nn.Module, layers: str = "*", threshold: float = 0.0) 
         >>> counter.examples, counter.counts().shape
         (5, (3, 3))
     """
-    modules, names = dict(model.named_modules()), matching_layers(model, layers)
-    counter = CofiringCounter()
-    fired: dict[str, np.ndarray] = {}
+    modules, waiting = dict(model.named_modules()), _Waiting(model, matching_layers(model, layers), threshold)
+    with ExitStack() as wrapped:
+        for name in waiting.names:
+            wrapped.enter_context(_after(modules[name], partial(waiting.note, name)))
+        wrapped.enter_context(_after(model, waiting.end_of_pass))
+        try:
+            yield waiting.counter
+            waiting.flush()
+        finally:
+            waiting.counter.source = None
 
-    def compare(name: str) -> Callable[..., None]:
-        def hook(_module: nn.Module, _inputs: Any, output: torch.Tensor) -> None:
-            if model.training:
-                # At once, because a later layer may work in place; with NumPy, which takes half of PyTorch's time here.
-                values = output.detach() if output.ndim == 2 else neuron_activations(output.detach(), name)
-                fired[name] = values.cpu().numpy() > threshold
 
-        return hook
+@contextmanager
+def _after(module: nn.Module, look: Callable[[Any], None]) -> Iterator[None]:
+    """Look at a module's output each time it runs.
 
-    def add(*_: Any) -> None:
-        if fired:
-            parts = [fired[name] for name in names]
-            fired.clear()
-            if len({len(part) for part in parts}) > 1:
-                raise ValueError(f"layers must see the same examples, these saw {[len(part) for part in parts]}")
-            width = sum(part.shape[1] for part in parts)
-            for start in range(0, len(parts[0]), ROOM):
-                batch = [part[start : start + ROOM] for part in parts]
-                np.concatenate(batch, axis=1, out=counter.room(len(batch[0]), width))
-                counter.commit()
+    By wrapping `forward`: with a hook, PyTorch leaves its short way through a module, which costs as much as counting.
+    """
+    forward, own = module.forward, vars(module).get("forward")
 
-    handles = [modules[name].register_forward_hook(compare(name)) for name in names]
+    def looked_at(*args: Any, **kwargs: Any) -> Any:
+        output = forward(*args, **kwargs)
+        look(output)
+        return output
+
+    module.forward = looked_at
     try:
-        handles.append(model.register_forward_hook(add))
-        yield counter
+        yield
     finally:
-        for handle in handles:
-            handle.remove()
+        if own is None:
+            del module.forward
+        else:
+            module.forward = own
+
+
+class _Waiting:
+    """Activations of the last batches, side by side on the model's own device, until a pass over the pairs is worth it.
+
+    Few and cheap steps per batch, for they are what counting costs: outputs are only looked at when the pass is over,
+    unless a later layer is seen to change them in place.
+    """
+
+    def __init__(self, model: nn.Module, names: list[str], threshold: float) -> None:
+        self.model, self.names, self.threshold, self.counter = model, names, threshold, CofiringCounter()
+        self.counter.source = self.flush
+        self._outputs: dict[str, tuple[torch.Tensor, torch.Tensor, int]] = {}  # what to count, what to check, version
+        self._in_place: set[str] | None = None  # layers whose output is changed later; None until a pass was seen
+        self._room: torch.Tensor | None = None
+        self._filled = 0
+
+    def note(self, name: str, output: torch.Tensor) -> None:
+        """A layer ran."""
+        if not self.model.training:
+            return
+        values = output
+        if output.ndim != 2 or output.dtype != torch.float32:
+            values = neuron_activations(output.detach(), name)
+        elif self._in_place is None or name in self._in_place:
+            values = output.detach().clone()
+        self._outputs[name] = values, output, output._version
+
+    def end_of_pass(self, _output: Any) -> None:
+        """The model ran: keep what its layers gave."""
+        if not self._outputs:
+            return
+        noted, self._outputs = [self._outputs[name] for name in self.names], {}
+        changed = {n for n, (_, output, was) in zip(self.names, noted, strict=True) if output._version != was}
+        if self._in_place is None:
+            self._in_place = changed
+        elif changed and not changed <= self._in_place:
+            raise RuntimeError(f"layers {sorted(changed)} are changed in place in this pass, but were not in the first")
+        parts = [values for values, _, _ in noted]
+        if len({len(part) for part in parts}) > 1:
+            raise ValueError(f"layers must see the same examples, these saw {[len(part) for part in parts]}")
+        with torch.no_grad():
+            self._keep(parts)
+
+    def _keep(self, parts: list[torch.Tensor]) -> None:
+        examples, neurons = len(parts[0]), sum(part.shape[1] for part in parts)
+        if self._room is None:
+            self._room = parts[0].new_empty(ROOM, neurons)
+        if neurons != self._room.shape[1]:
+            raise ValueError(f"layers must have {self._room.shape[1]} neurons as before, received {neurons}")
+        if self._filled + examples > ROOM:
+            self.flush()
+        if examples > ROOM:
+            self._count(torch.cat(parts, dim=1))
+        else:
+            torch.cat(parts, dim=1, out=self._room[self._filled : self._filled + examples])
+            self._filled += examples
+
+    def flush(self) -> None:
+        """Count what waits."""
+        if self._filled:
+            filled, self._filled = self._filled, 0
+            self._count(self._room[:filled])
+
+    def _count(self, activations: torch.Tensor) -> None:
+        fired = activations > self.threshold
+        if on_processor(fired):
+            self.counter.update(fired)
+        else:
+            self.counter.add_counts(device_counts(fired, fired.device), len(fired))
 
 
 class Watch:

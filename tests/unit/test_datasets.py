@@ -4,6 +4,7 @@ import importlib.util
 
 import numpy as np
 import pytest
+import torch
 
 from nbutils.datasets import DATASETS, TITLES, label_noise, load_dataset, probe_indices
 
@@ -18,6 +19,17 @@ def test_data_are_whole_and_split(name, total, pixels):
     assert (data.train_labels == data.train_true).all()
     counts = np.bincount(data.train_true) / len(data.train_true)
     assert counts == pytest.approx(np.full(10, 0.1), abs=0.01)
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_pixels_are_bytes_and_inputs_the_same_numbers_everywhere(name):
+    data = load_dataset(name)
+    assert data.train_pixels.dtype == data.test_pixels.dtype == np.uint8
+    assert data.train_pixels.max() == data.levels
+    levels = np.arange(data.levels + 1, dtype=np.uint8)
+    expected = (levels.astype(float) / data.levels).astype(np.float32)
+    assert (data.to_inputs(levels) == expected).all()
+    assert (data.to_inputs(torch.from_numpy(levels)).numpy() == expected).all()
 
 
 def test_no_test_image_is_trained_on():

@@ -14,8 +14,8 @@ from nbutils.activations import class_means, firing
 from nbutils.hooks import capture_activations
 from nbutils.inventory import inventory, prune
 from nbutils.measures import MeasureSpec, is_measured, measure_run
-from nbutils.recording import record_run
-from nbutils.runs import run_address, run_once
+from nbutils.recording import record_runs
+from nbutils.runs import run_address, run_once, run_together
 from nbutils.specs import RunSpec
 from nbutils.store import Store
 
@@ -34,6 +34,7 @@ def test_every_parameter_changes_the_address():
         "seed": 1,
         "probe": 299,
         "firing": "positive",
+        "device": "cuda",
     }
     assert set(other) == set(RunSpec.model_fields)
     addresses = {run_address(SMALL.model_copy(update={k: v})) for k, v in other.items()}
@@ -64,7 +65,9 @@ def test_editing_a_figure_never_retrains():
 
     for makers in (runs.MAKERS, measures.MAKERS):
         assert not {"figures", "display", "notebook", "hypotheses", "stats", "publish"} & set(makers)
-    assert {"datasets", "architectures", "models", "training", "hooks", "activations", "recording"} == set(runs.MAKERS)
+    assert {"datasets", "architectures", "models", "stacks", "training", "hooks", "activations", "recording"} == set(
+        runs.MAKERS
+    )
 
 
 def test_a_stored_run_is_what_the_network_does(own_store):
@@ -97,10 +100,11 @@ def test_the_untrained_network_is_the_seed_s(own_store):
 
 PRINT = """
 import hashlib, sys, torch
-from nbutils.recording import record_run
+from nbutils.recording import record_runs
 from nbutils.specs import RunSpec
 torch.set_num_threads(int(sys.argv[1]))
-summary, arrays = record_run(RunSpec(epochs=2, model="mlp:12-6", probe=300, dropout=0.2, labels="mixed:0.5"))
+spec = RunSpec(epochs=2, model="mlp:12-6", probe=300, dropout=0.2, labels="mixed:0.5")
+((summary, arrays),) = record_runs([spec])
 digest = hashlib.sha256(repr(summary).encode())
 for group in sorted(arrays):
     for name in sorted(arrays[group]):
@@ -119,7 +123,7 @@ def test_same_parameters_give_the_same_bits_in_other_processes():
 
 def test_a_run_is_trained_once(own_store, monkeypatch):
     first = run_once(SMALL)
-    monkeypatch.setattr("nbutils.recording.record_run", lambda _spec: pytest.fail("trained again"))
+    monkeypatch.setattr("nbutils.recording.record_runs", lambda _spec: pytest.fail("trained again"))
     second = run_once(SMALL)
     assert second.record == first.record
     assert second.record["provenance"]["versions"]["torch"] == torch.__version__
@@ -156,7 +160,7 @@ def test_divergence_is_recorded_and_stops_nothing(own_store):
 
 
 def test_a_probe_larger_than_the_data_is_refused_before_training(own_store, monkeypatch):
-    monkeypatch.setattr("nbutils.recording.record_run", lambda _spec: pytest.fail("training started"))
+    monkeypatch.setattr("nbutils.recording.record_runs", lambda _spec: pytest.fail("training started"))
     with pytest.raises(
         ValueError, match="probe must be from 1 to 1437, the number of training examples; received 5000"
     ):
@@ -260,5 +264,62 @@ def test_inventory_and_prune(own_store):
 
 
 def test_recording_is_pure():
-    first, second = record_run(SMALL), record_run(SMALL)
-    assert first[0] == second[0]
+    first, second = record_runs([SMALL]), record_runs([SMALL])
+    assert first[0][0] == second[0][0]
+
+
+def stored(run) -> dict[str, np.ndarray]:
+    groups = ("snapshots", "first_weights", "last_weights")
+    return {f"{g}/{name}": values for g in groups for name, values in run.store.arrays(run.address, g).items()}
+
+
+@pytest.mark.parametrize("changes", [{}, {"model": "mlp:37-21-5"}, {"dropout": 0.3}, {"model": "mlp:128-64"}])
+def test_runs_made_together_are_those_made_alone(own_store, tmp_path, changes):
+    """Bit for bit: own initialisation, order, dropout and labels, odd widths and a last batch that is not full."""
+    labels = ("true", "random", "mixed:0.5", "true", "true", "random", "true")
+    specs = [SMALL.model_copy(update={"seed": s, "labels": name, **changes}) for s, name in enumerate(labels)]
+    together = run_together(specs)
+    alone = [run_once(spec, Store("runs", tmp_path / "alone")) for spec in specs]
+    pair = run_together(specs[3:5], Store("runs", tmp_path / "pair"))
+    for one, other in [*zip(together, alone, strict=True), *zip(pair, together[3:5], strict=True)]:
+        assert one.record["history"] == other.record["history"]
+        a, b = stored(one), stored(other)
+        assert a.keys() == b.keys()
+        assert all(np.array_equal(a[name], b[name]) for name in a)
+    assert len({run.fired(-1).tobytes() for run in together}) == len(specs)
+
+
+def test_only_missing_runs_are_trained(own_store, monkeypatch):
+    specs = [SMALL.model_copy(update={"seed": s}) for s in range(4)]
+    first = run_once(specs[2])
+    from nbutils import recording
+
+    seen = []
+    original = recording.record_runs
+    monkeypatch.setattr(recording, "record_runs", lambda given: seen.append(list(given)) or original(given))
+    runs = run_together([*specs, specs[0]])
+    assert [run.spec for run in runs] == [*specs, specs[0]]
+    assert seen == [[specs[0], specs[1], specs[3]]]
+    assert runs[2].record == first.record
+    with pytest.raises(ValueError, match="may differ in labels and seed only"):
+        run_together([SMALL.model_copy(update={"seed": 9}), SMALL.model_copy(update={"epochs": 5})])
+
+
+def test_divergence_of_one_leaves_the_others_alone(own_store, tmp_path, monkeypatch):
+    """One network of a stack is given a weight that is not a number."""
+    from nbutils import recording
+
+    specs = [SMALL.model_copy(update={"seed": s}) for s in range(3)]
+    alone = run_once(specs[2], Store("runs", tmp_path / "alone"))
+    original = recording.build_model
+
+    def sick(*arguments):
+        model = original(*arguments)
+        if torch.initial_seed() == 1:
+            model[0].linear.weight.data[0, 0] = float("nan")
+        return model
+
+    monkeypatch.setattr(recording, "build_model", sick)
+    runs = run_together(specs)
+    assert [bool(run.failed) for run in runs] == [False, True, False]
+    assert runs[2].record["history"] == alone.record["history"]

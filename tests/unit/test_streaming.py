@@ -109,3 +109,26 @@ def test_tensors_are_taken_and_bad_batches_refused_without_a_trace(rng):
         counter + CofiringCounter(3, 2)
     with pytest.raises(ValueError, match="neurons must be a whole number"):
         CofiringCounter(0)
+
+
+def test_counts_made_elsewhere():
+    fired = np.random.default_rng(3).random((90, 20)) < 0.3
+    labels = np.arange(90) % 3
+    whole, parts = CofiringCounter(classes=3), CofiringCounter(classes=3)
+    whole.update(fired, labels)
+    parts.update(fired[:30], labels[:30])
+    for k in range(3):
+        later = fired[30:][labels[30:] == k]
+        parts.add_counts(cofiring_counts(later), len(later), k)
+    assert parts.examples == whole.examples
+    assert all((parts.counts(k) == whole.counts(k)).all() for k in (None, 0, 1, 2))
+    for counts, label, message in (
+        (np.zeros((20, 19), int), 0, "square matrix of whole numbers"),
+        (np.zeros((20, 20)), 0, "square matrix of whole numbers"),
+        (np.zeros((20, 20), int), 3, "label must be a class"),
+        (np.zeros((20, 20), int), None, "label must be a class"),
+        (np.zeros((21, 21), int), 0, "must have 20 neurons"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            parts.add_counts(counts, 1, label)
+    assert parts.examples == whole.examples

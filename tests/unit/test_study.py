@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nbutils.study import CONDITIONS, NOISE_LEVELS, NOISE_SEEDS, Study, compute_missing, failures
+from nbutils.study import CONDITIONS, NOISE_LEVELS, NOISE_SEEDS, Study, compute_missing, failures, stacks
 
 TINY = {"seeds": 1, "epochs": 1, "model": "mlp:8"}
 
@@ -64,6 +64,15 @@ def test_a_study_can_begin_at_any_seed(own_store):
     assert set(results.noise_grid()["labels"]) == set(NOISE_LEVELS)
     assert len(results.noise_runs()) == 16
     assert compute_missing(Study(**TINY | {"seeds": 1, "first_seed": 8}).tasks()) == 0
+
+
+def test_large_networks_get_processes_of_their_own():
+    tasks = Study(seeds=10, dataset="mnist-5k", model="mlp:512-512").tasks()
+    assert {len(stack) for stack in stacks(tasks, jobs=2)} == {1}
+    small = Study(seeds=10, dataset="mnist-5k").tasks()
+    found = stacks([*small, *tasks], jobs=2)
+    assert [len(stack) for stack in found] == [5] * 11 + [1] * 55
+    assert [task for stack in found for task in stack] == [*small, *tasks]
 
 
 def test_nothing_missing_starts_nothing():

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ def trained(seed: int = 0, dropout: float = 0.0, **settings) -> np.ndarray:
     torch.manual_seed(5)
     model = build_model("mlp:16", 64, 10, dropout)
     with one_thread():
-        for _ in train(model, data, TrainingSettings(epochs=2, **settings), seed):
+        for _ in train([model], [data], TrainingSettings(epochs=2, **settings), [seed]):
             pass
     return torch.nn.utils.parameters_to_vector(model.parameters()).detach().numpy()
 
@@ -30,7 +32,7 @@ def test_the_caller_s_randomness_is_left_alone():
     torch.manual_seed(7)
     data, model = load_dataset("digits"), build_model("mlp:4", 64, 10, dropout=0.5)
     before = torch.get_rng_state()
-    list(train(model, data, TrainingSettings(epochs=1), seed=0))
+    list(train([model], [data], TrainingSettings(epochs=1), seeds=[0]))
     assert (torch.get_rng_state() == before).all()
 
 
@@ -38,7 +40,8 @@ def test_one_step_of_adam_by_hand():
     data = load_dataset("digits")
     model = torch.nn.Linear(64, 10)
     first = model.weight.detach().clone()
-    list(train(model, data, TrainingSettings(epochs=1, batch_size=len(data.train_inputs), learning_rate=0.01), seed=0))
+    settings = TrainingSettings(epochs=1, batch_size=len(data.train_inputs), learning_rate=0.01)
+    list(train([model], [data], settings, seeds=[0]))
     step = (model.weight.detach() - first).abs()
     # Adam's first step has length lr for every weight whose gradient is not tiny.
     assert step.max().item() == pytest.approx(0.01, rel=1e-3)
@@ -47,7 +50,7 @@ def test_one_step_of_adam_by_hand():
 
 def test_training_learns():
     data, model = load_dataset("digits"), build_model("mlp:32", 64, 10)
-    list(train(model, data, TrainingSettings(epochs=8), seed=0))
+    list(train([model], [data], TrainingSettings(epochs=8), seeds=[0]))
     logits = model(torch.from_numpy(data.test_inputs)).detach().numpy()
     assert score(logits, data.test_labels)[1] > 0.85
 
@@ -63,3 +66,15 @@ def test_threads_are_restored():
     with one_thread():
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == before
+
+
+def test_what_does_not_fit_together_is_refused():
+    data, settings = load_dataset("digits"), TrainingSettings(epochs=1)
+    with pytest.raises(ValueError, match="received 2 models, 1 data sets and 2 seeds"):
+        next(train([build_model("mlp:4", 64, 10)] * 2, [data], settings, [0, 1]))
+    with pytest.raises(ValueError, match="received 0 models"):
+        next(train([], [], settings, []))
+    models = [build_model("mlp:4", 64, 10) for _ in range(2)]
+    other = replace(data, train_pixels=data.train_pixels.copy())
+    with pytest.raises(ValueError, match="must share their images"):
+        next(train(models, [data, other], settings, [0, 1]))

@@ -62,7 +62,74 @@ def test_training_is_not_disturbed_and_hooks_go_even_after_an_exception(net):
     assert all((alone[name] == watched[name]).all() for name in alone)
     with pytest.raises(RuntimeError), count_cofiring(net, "1"):
         net(torch.randn(4, 99))
-    assert not any(module._forward_hooks for module in net.modules())
+    assert not any("forward" in vars(module) or module._forward_hooks for module in net.modules())
+
+
+def test_counters_may_be_nested_and_a_model_s_own_wrapper_stays(net):
+    original = net[1].forward
+    net[1].forward = lambda x: original(x) * 2
+    own = vars(net[1])["forward"]
+    with count_cofiring(net, "1") as outer, count_cofiring(net, "1 3") as inner:
+        net(torch.randn(9, 6))
+    assert (outer.counts() == inner.counts()[:20, :20]).all()
+    assert vars(net[1])["forward"] is own
+    assert "forward" not in vars(net[3])
+
+
+class Late(nn.Module):
+    """Changes its hidden layer in place only when told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden, self.relu, self.harm = nn.Linear(6, 9), nn.ReLU(), False
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.relu(self.hidden(x))
+        return x.mul_(0) if self.harm else x
+
+
+def test_layers_that_later_ones_change_in_place_are_counted_as_they_were():
+    net = nn.Sequential(nn.Linear(6, 20), nn.Hardtanh(inplace=True), nn.Dropout(0.5, inplace=True))
+    inputs = torch.randn(40, 6)
+    with count_cofiring(net, "0") as counter:
+        for _ in range(3):
+            net(inputs)
+    expected = cofiring_counts((inputs @ net[0].weight.T + net[0].bias > 0).detach())
+    assert (counter.counts() == 3 * expected).all()
+    late = Late()
+    with count_cofiring(late, "relu"):
+        late(inputs)
+        late.harm = True
+        with pytest.raises(RuntimeError, match=r"layers \['relu'\] are changed in place in this pass"):
+            late(inputs)
+
+
+def test_counts_may_be_asked_for_at_any_time(net):
+    with count_cofiring(net, "1") as counter:
+        for passes in range(1, 4):
+            net(torch.randn(30, 6))
+            assert counter.examples == 30 * passes
+            assert counter.counts().diagonal().max() <= 30 * passes
+        half = counter + counter
+        assert half.examples == 180
+
+
+def test_on_a_device_counts_are_made_there(net, monkeypatch):
+    """The way that activations on a GPU take, here with the processor in its place."""
+    inputs = torch.randn(70, 6)
+    with count_cofiring(net, "1 3") as plain:
+        net(inputs)
+    from nbutils import watching
+
+    asked = []
+    monkeypatch.setattr(watching, "on_processor", lambda _tensor: False)
+    monkeypatch.setattr(watching, "device_counts", lambda fired, device: asked.append(device) or cofiring_counts(fired))
+    with count_cofiring(net, "1 3") as counter:
+        net(inputs)
+        net(inputs)
+    assert (counter.counts() == 2 * plain.counts()).all()
+    assert counter.examples == 140
+    assert asked == [torch.device("cpu")]
 
 
 def test_convolutions_count_by_channel():
