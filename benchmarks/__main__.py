@@ -5,22 +5,30 @@ from __future__ import annotations
 import argparse
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.capture import first_snapshot, streaming, training
+from benchmarks.gpu import gpu
 from benchmarks.graphs import cofiring, communities, snapshots
-from benchmarks.harness import Comparison, table, write_json
+from benchmarks.growth import blocks, growth
+from benchmarks.harness import Comparison, Curve, table, write_json
 from benchmarks.notebooks import notebook_overhead
+from benchmarks.rates import rates
+from benchmarks.seeds import seeds
 from nbutils.cores import usable_cores
 from nbutils.provenance import provenance
 
-GROUPS: dict[str, Callable[[bool], list[Comparison]]] = {
+GROUPS: dict[str, Callable[[bool], Sequence[Comparison | Curve]]] = {
     "cofiring": cofiring,
     "communities": communities,
     "snapshots": snapshots,
     "streaming": streaming,
     "training": training,
+    "seeds": seeds,
+    "blocks": blocks,
+    "growth": growth,
+    "gpu": gpu,
     "first": first_snapshot,
     "notebooks": notebook_overhead,
 }
@@ -33,14 +41,16 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes, one repeat: does everything still run?")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/latest.json"), help="where the figures go")
     options = parser.parse_args()
-    found = []
+    measured: list[Comparison | Curve] = []
     for name in options.only:
         print(f"{name} ...", file=sys.stderr, flush=True)
-        found += GROUPS[name](options.quick)
-    print(table(found))
+        measured += GROUPS[name](options.quick)
+    found, curves = ([one for one in measured if isinstance(one, kind)] for kind in (Comparison, Curve))
+    print(table(found, curves))
     origin = provenance()
     machine = {"processor": platform.processor() or platform.machine(), "cores": usable_cores(), "quick": options.quick}
-    write_json(found, {**machine, **{k: origin[k] for k in ("commit", "versions", "time")}}, options.output)
+    machine |= {name: origin[name] for name in ("commit", "versions", "time")}
+    write_json(found, curves, machine, rates(options.quick), options.output)
     print(f"written to {options.output}")
     return 0
 

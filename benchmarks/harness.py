@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Comparison", "compare", "seconds", "table", "write_json"]
+__all__ = ["Comparison", "Curve", "compare", "seconds", "table", "write_json"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,36 @@ class Comparison:
         return statistics.median(self.ratios) >= limit
 
 
+@dataclass(frozen=True)
+class Curve:
+    """How a cost grows: one measured value per size.
+
+    Attributes:
+        name: name of the curve.
+        about: what was measured, in a few words.
+        size: what the sizes are of: "neurons" or "examples".
+        unit: of the values.
+        sizes: rising sizes.
+        values: the cost at each.
+        bar: largest exponent that we want.
+    """
+
+    name: str
+    about: str
+    size: str
+    unit: str
+    sizes: Sequence[int]
+    values: Sequence[float]
+    bar: float
+
+    @property
+    def exponent(self) -> float:
+        """Slope of the straight line through log value over log size: cost grows as size to this power."""
+        return statistics.linear_regression(
+            [math.log(size) for size in self.sizes], [math.log(value) for value in self.values]
+        ).slope
+
+
 def seconds(action: Callable[[], Any]) -> float:
     """How long a call takes."""
     start = time.perf_counter()
@@ -80,8 +111,8 @@ def compare(
     return Comparison(name, about, unit, figures["ours"], figures["other"], bar)
 
 
-def table(found: list[Comparison]) -> str:
-    """Medians, spreads and ratios as text."""
+def table(found: Sequence[Comparison], curves: Sequence[Curve] = ()) -> str:
+    """Medians, spreads and ratios, and exponents of growth, as text."""
     lines = [f"{'name':32} {'ours':>24} {'other':>24} {'ratio':>20}  bar"]
     for c in found:
         sides = [f"{statistics.median(x):.3g} ({min(x):.3g} to {max(x):.3g})" for x in (c.ours, c.other, c.ratios)]
@@ -90,12 +121,21 @@ def table(found: list[Comparison]) -> str:
             mark = f"{mark} ({c.overhead:.1%})"
         lines.append(f"{c.name:32} {sides[0]:>24} {sides[1]:>24} {sides[2]:>20}  {c.bar[0]} {c.bar[1]:g}: {mark}")
         lines.append(f"    [{c.unit}] {c.about}")
+    for curve in curves:
+        values = ", ".join(f"{size:,}: {value:.3g}" for size, value in zip(curve.sizes, curve.values, strict=True))
+        mark = "met" if curve.exponent <= curve.bar else "MISSED"
+        lines.append(f"{curve.name:32} exponent {curve.exponent:.2f}, at most {curve.bar:g}: {mark}")
+        lines.append(f"    [{curve.unit} by {curve.size}] {curve.about}: {values}")
     return "\n".join(lines)
 
 
-def write_json(found: list[Comparison], machine: dict[str, Any], path: Path) -> None:
-    """Write all figures with where they were measured."""
-    content: dict[str, Any] = {"_machine": machine}
+def write_json(
+    found: Sequence[Comparison], curves: Sequence[Curve], machine: dict[str, Any], rates: dict[str, float], path: Path
+) -> None:
+    """Write all figures with where they were measured, and what that machine can do at best."""
+    content: dict[str, Any] = {"_machine": machine, "_rates": rates}
+    if curves:
+        content["_growth"] = {c.name: {**asdict(c), "exponent": round(c.exponent, 3)} for c in curves}
     for c in found:
         content[c.name] = {
             "ours": round(statistics.median(c.ours), 4),

@@ -9,6 +9,7 @@ __all__ = ["HIDDEN_LAYERS", "hidden_widths", "parameter_count", "stack_size"]
 
 HIDDEN_LAYERS = "hidden*.relu"  # where a hidden unit's post-non-linearity output is read
 MOST = 5  # networks in a stack; more gain nothing, and their weights leave the cache
+MOST_ON_GPU = 32
 LARGE = 300_000  # parameters from which a network keeps a core busy by itself
 
 
@@ -48,11 +49,15 @@ def parameter_count(model: str, inputs: int, classes: int) -> int:
     return sum((a + 1) * b for a, b in pairwise(widths))
 
 
-def stack_size(parameters: int) -> int:
-    """How many networks of so many parameters are best trained side by side: 5 if small; 1 if one fills a core.
+def stack_size(parameters: int, device: str = "cpu") -> int:
+    """How many networks of so many parameters are best trained side by side.
+
+    On the processor 5 small ones, but a large one alone, for it keeps a core busy. On a GPU, many of either.
 
     Examples:
-        >>> stack_size(109_386), stack_size(669_706)
-        (5, 1)
+        >>> stack_size(109_386), stack_size(669_706), stack_size(669_706, "cuda")
+        (5, 1, 32)
     """
+    if device != "cpu":
+        return MOST_ON_GPU
     return 1 if parameters > LARGE else MOST

@@ -19,6 +19,7 @@ __all__ = [
     "TILE",
     "add_to_histogram",
     "count_among",
+    "count_ones",
     "deal",
     "fill_counts",
     "heavy_pairs",
@@ -35,7 +36,9 @@ loop = njit(cache=True, nogil=True)
 
 
 @intrinsic
-def _ones(_context: Any, _word: Any) -> Any:  # pragma: no cover - runs while compiling
+def count_ones(_context: Any, _word: Any) -> Any:  # pragma: no cover - runs while compiling
+    """Number of ones in a word."""
+
     def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.call(builder.module.declare_intrinsic("llvm.ctpop", [ir.IntType(64)]), arguments)
 
@@ -70,14 +73,14 @@ def _count_tile(packed: np.ndarray, row: int, column: int, strip: np.ndarray) ->
                 for w in range(start, stop):
                     x, y = packed[row + i, w], packed[row + i + 1, w]
                     p, q, r, s = packed[j, w], packed[j + 1, w], packed[j + 2, w], packed[j + 3, w]
-                    a += _ones(x & p)
-                    b += _ones(x & q)
-                    c += _ones(x & r)
-                    d += _ones(x & s)
-                    e += _ones(y & p)
-                    f += _ones(y & q)
-                    g += _ones(y & r)
-                    h += _ones(y & s)
+                    a += count_ones(x & p)
+                    b += count_ones(x & q)
+                    c += count_ones(x & r)
+                    d += count_ones(x & s)
+                    e += count_ones(y & p)
+                    f += count_ones(y & q)
+                    g += count_ones(y & r)
+                    h += count_ones(y & s)
                 strip[i, j] += a
                 strip[i, j + 1] += b
                 strip[i, j + 2] += c
@@ -180,7 +183,7 @@ def count_among(packed: np.ndarray, members: np.ndarray, ones: np.ndarray) -> No
     for i in range(ones.size):
         found = np.uint64(0)
         for w in range(mask.size):
-            found += _ones(packed[i, w] & mask[w])
+            found += count_ones(packed[i, w] & mask[w])
         ones[i] = found
 
 

@@ -94,10 +94,10 @@ def train(
         raise ValueError(f"received {len(models)} models, {len(data)} data sets and {len(seeds)} seeds")
     if any(one.train_pixels is not data[0].train_pixels for one in data):
         raise ValueError("networks that are trained side by side must share their images")
-    if len(models) < 2 <= stack_size(sum(p.numel() for p in models[0].parameters())):
+    device = next(models[0].parameters()).device
+    if len(models) < 2 <= stack_size(sum(p.numel() for p in models[0].parameters()), device.type):
         # A batch of one matrix would be multiplied in another way, with other roundings: a twin keeps it company.
         models, data, seeds = [*models, deepcopy(models[0])], data * 2, seeds * 2
-    device = next(models[0].parameters()).device
     pixels = torch.from_numpy(data[0].train_pixels).to(device)
     labels = torch.from_numpy(np.stack([one.train_labels for one in data])).to(device)
     stack, orders = Stack(models, settings.learning_rate), [torch.Generator().manual_seed(seed) for seed in seeds]

@@ -96,7 +96,9 @@ def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path):
         options = ["-p", "results", str(FOLDER.parent / "book/results/width_and_density/results.parquet")]
     elif name == "synthesis":
         options += ["-p", "study", "digits mnist-5k", "-p", "seeds", "2"]
-    elif name != "start_here":
+    elif name == "speed":
+        options = ["-p", "results", str(FOLDER.parent / "benchmarks/latest.json")]
+    elif name not in ("start_here", "watch_training"):
         options += ["-p", "dataset", "mnist-5k", "-p", "seeds", "2"]
     done = papermill_cli(name, tmp_path, *options)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -106,6 +108,7 @@ def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path):
     assert any("nb-callout" in o.get("data", {}).get("text/html", "") for o in outputs) or name in (
         "synthesis",
         "sweep_report",
+        "speed",
     )
 
 

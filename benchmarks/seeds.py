@@ -1,0 +1,121 @@
+"""Ten seeds of one network: side by side and in processes, against a plain PyTorch loop, one seed after the other."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+
+import torch
+from scipy.stats import mannwhitneyu
+from torch.nn.functional import cross_entropy
+
+import nbutils as nb
+from benchmarks.harness import Comparison, compare
+from nbutils.architectures import parameter_count, stack_size
+from nbutils.cores import compute_threads, default_jobs
+from nbutils.datasets import Dataset
+from nbutils.training import TrainingSettings, one_thread, train
+from nbutils.workers import Lost, run_tasks
+
+__all__ = ["seeds"]
+
+SEEDS = 10
+
+
+def seeds(quick: bool) -> list[Comparison]:
+    """A small network and the paper's."""
+    cases = [("seeds_small", "mlp:128-64", 4.0, 2), ("seeds_paper", "mlp:512-512", 2.0, 1)]
+    return [_compare(*case, quick) for case in cases[: 1 if quick else None]]
+
+
+def _compare(name: str, model: str, bar: float, epochs: int, quick: bool) -> Comparison:
+    examples, device = (320, "cpu") if quick else (4_000, "cpu")
+    numbers = range(SEEDS)
+    accuracies: dict[str, list[float]] = {}
+
+    def ours() -> float:
+        took, accuracies["ours"] = side_by_side(model, numbers, examples, epochs, device)
+        return took
+
+    def plain() -> float:
+        took, accuracies["other"] = one_by_one(model, numbers, examples, epochs, device)
+        return took
+
+    about = (
+        f"training {SEEDS} seeds of 784-{model.removeprefix('mlp:')}-10 for {epochs} epochs of {examples:,} examples, "
+        f"against a plain PyTorch loop over seeds; Adam, batch 32, start of processes not counted"
+    )
+    bars = {"unit": "s", "bar": ("ratio at least", bar)}
+    found = compare(name, about, ours, plain, **bars, repeats=1 if quick else 5 if bar > 2 else 3)
+    assert mannwhitneyu(accuracies["ours"], accuracies["other"]).pvalue > 0.001, accuracies
+    return found
+
+
+def side_by_side(model: str, numbers: range, examples: int, epochs: int, device: str) -> tuple[float, list[float]]:
+    """Seconds from the first step of any worker to the last, and test accuracies: the way that studies train."""
+    jobs = default_jobs() if device == "cpu" else 1
+    size = min(stack_size(parameter_count(model, 784, 10), device), -(-len(numbers) // jobs))
+    stacks = [numbers[start : start + size] for start in range(0, len(numbers), size)]
+    work = partial(_stack, model, examples, epochs, device)
+    # Workers are warm when the clock starts, as the plain loop's process is.
+    results = [result for _, result in run_tasks(work, stacks, jobs, preload=("nbutils.recording",))]
+    assert not any(isinstance(result, Lost) for result in results), results
+    starts, ends, accuracies = zip(*results, strict=True)
+    return max(ends) - min(starts), [value for values in accuracies for value in values]
+
+
+def _stack(model: str, examples: int, epochs: int, device: str, numbers: range) -> tuple[float, float, list[float]]:
+    data = _data(examples)
+    with one_thread():
+        _train(model, _data(64), 1, device, numbers)
+        start = time.monotonic()
+        models = _train(model, data, epochs, device, numbers)
+        end = time.monotonic()
+    return start, end, [_accuracy(one, data) for one in models]
+
+
+def _train(model: str, data: Dataset, epochs: int, device: str, numbers: range) -> list[torch.nn.Module]:
+    models = [_model(model, number, device) for number in numbers]
+    for _ in train(models, [data] * len(models), TrainingSettings(epochs=epochs), list(numbers)):
+        pass
+    if device != "cpu":
+        torch.cuda.synchronize()
+    return models
+
+
+def one_by_one(model: str, numbers: range, examples: int, epochs: int, device: str) -> tuple[float, list[float]]:
+    """Seconds and test accuracies of the loop that one would write first, with PyTorch's own number of threads."""
+    torch.set_num_threads(compute_threads())
+    data = _data(examples)
+    inputs = torch.from_numpy(data.train_inputs).to(device)
+    labels = torch.from_numpy(data.train_labels).to(device)
+    networks = [_model(model, number, device) for number in numbers]
+    start = time.monotonic()
+    for number, network in zip(numbers, networks, strict=True):
+        optimizer = torch.optim.Adam(network.parameters())
+        order = torch.Generator().manual_seed(number)
+        for _ in range(epochs):
+            for batch in torch.randperm(len(inputs), generator=order).to(device).split(32):
+                loss = cross_entropy(network(inputs[batch]), labels[batch])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+    if device != "cpu":
+        torch.cuda.synchronize()
+    return time.monotonic() - start, [_accuracy(network, data) for network in networks]
+
+
+def _data(examples: int) -> Dataset:
+    data = nb.load_dataset("mnist-5k")
+    return replace(data, train_pixels=data.train_pixels[:examples], train_labels=data.train_labels[:examples])
+
+
+def _model(model: str, number: int, device: str) -> torch.nn.Module:
+    torch.manual_seed(number)
+    return nb.build_model(model, 784, 10).to(device)
+
+
+def _accuracy(model: torch.nn.Module, data: Dataset) -> float:
+    logits = nb.capture_activations(model, data.test_inputs, "output")["output"]
+    return float((logits.argmax(axis=1) == data.test_labels).mean())
