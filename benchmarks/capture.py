@@ -148,6 +148,7 @@ def streaming(quick: bool) -> list[Comparison]:
         unit="MiB",
         bar=("ours at most", 64.0),
         repeats=1,
+        work={"MiB": 4 * neurons**2 / 2**20},
     )
     assert len(digests) == 1, "the same counts, bit for bit"
     return [found]

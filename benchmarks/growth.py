@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import nbutils as nb
+from benchmarks.graphs import words
 from benchmarks.harness import Comparison, Curve, seconds
 from nbutils.cofiring import pack_firing
 from nbutils.workers import run_tasks
@@ -109,7 +110,13 @@ def blocks(quick: bool) -> list[Comparison]:
     about = f"all pairs of {neurons:,} neurons over 2,000 examples in 4 blocks, {graphs[1].nnz // 2:,} edges: "
     return [
         Comparison(
-            f"blocks_{neurons}", f"{about}two processes against one", "s", times[2], times[1], ("ratio at least", 1.5)
+            f"blocks_{neurons}",
+            f"{about}two processes against one",
+            "s",
+            times[2],
+            times[1],
+            ("ratio at least", 1.5),
+            {"words": 2 * words(neurons)},
         ),
         Comparison(
             f"blocks_{neurons}_peak_mib",

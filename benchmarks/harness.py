@@ -7,7 +7,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ class Comparison:
         ours: figures of this project.
         other: figures of what it is held against.
         bar: what we want to reach: ("ours at most" | "ratio at least" | "overhead at most", number).
+        work: what has to be done at least, counted on paper: "words", "bytes", "flops" (see :mod:`benchmarks.rates`),
+            or "MiB" that the result itself takes.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Comparison:
     ours: list[float]
     other: list[float]
     bar: tuple[str, float]
+    work: dict[str, float] = field(default_factory=dict)
 
     @property
     def ratios(self) -> list[float]:
@@ -101,6 +104,7 @@ def compare(
     unit: str,
     bar: tuple[str, float],
     repeats: int,
+    work: dict[str, float] | None = None,
 ) -> Comparison:
     """Call both sides in turn, ours first in every other repeat; each returns its figure."""
     figures: dict[str, list[float]] = {"ours": [], "other": []}
@@ -108,7 +112,7 @@ def compare(
         sides = [("ours", ours), ("other", other)]
         for side, call in sides if repeat % 2 == 0 else reversed(sides):
             figures[side].append(call())
-    return Comparison(name, about, unit, figures["ours"], figures["other"], bar)
+    return Comparison(name, about, unit, figures["ours"], figures["other"], bar, work or {})
 
 
 def table(found: Sequence[Comparison], curves: Sequence[Curve] = ()) -> str:
@@ -137,6 +141,7 @@ def write_json(
     if curves:
         content["_growth"] = {c.name: {**asdict(c), "exponent": round(c.exponent, 3)} for c in curves}
     for c in found:
+        sides = {"ours": c.ours, "other": c.other, "ratio": c.ratios}
         content[c.name] = {
             "ours": round(statistics.median(c.ours), 4),
             "other": round(statistics.median(c.other), 4),
@@ -144,7 +149,8 @@ def write_json(
             "overhead": round(c.overhead, 4),
             "unit": c.unit,
             "repeats": len(c.ours),
-            "spread": {"ours": [min(c.ours), max(c.ours)], "other": [min(c.other), max(c.other)]},
+            "spread": {side: [min(x), max(x)] for side, x in sides.items()},
+            "work": c.work,
             "bar": list(c.bar),
             "met": c.met,
             "about": c.about,

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 import nbutils as nb
 from benchmarks.harness import Comparison, compare
-from nbutils.architectures import parameter_count, stack_size
+from nbutils.architectures import hidden_widths, parameter_count, stack_size
 from nbutils.cores import compute_threads, default_jobs
 from nbutils.datasets import Dataset
 from nbutils.training import TrainingSettings, one_thread, train
@@ -46,10 +46,24 @@ def _compare(name: str, model: str, bar: float, epochs: int, quick: bool) -> Com
         f"training {SEEDS} seeds of 784-{model.removeprefix('mlp:')}-10 for {epochs} epochs of {examples:,} examples, "
         f"against a plain PyTorch loop over seeds; Adam, batch 32, start of processes not counted"
     )
-    bars = {"unit": "s", "bar": ("ratio at least", bar)}
-    found = compare(name, about, ours, plain, **bars, repeats=1 if quick else 5 if bar > 2 else 3)
+    found = compare(
+        name,
+        about,
+        ours,
+        plain,
+        unit="s",
+        bar=("ratio at least", bar),
+        repeats=1 if quick else 5 if bar > 2 else 3,
+        work=_work(model, epochs * examples),
+    )
     assert mannwhitneyu(accuracies["ours"], accuracies["other"]).pvalue > 0.001, accuracies
     return found
+
+
+def _work(model: str, examples: int) -> dict[str, float]:
+    """Products forwards and backwards (none to the inputs), and bytes of weights, slopes and moments per step of 32."""
+    whole, first = parameter_count(model, 784, 10), 784 * hidden_widths(model)[0]
+    return {"flops": SEEDS * examples * (6.0 * whole - 2 * first), "bytes": SEEDS * examples / 32 * whole * 28}
 
 
 def side_by_side(model: str, numbers: range, examples: int, epochs: int, device: str) -> tuple[float, list[float]]:

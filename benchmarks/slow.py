@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 from sklearn.metrics import mutual_info_score
 
-__all__ = ["bits", "entropies", "firing", "graph", "nulls", "snapshot"]
+__all__ = ["bits", "entropies", "firing", "graph", "nulls", "simple", "snapshot"]
 
 
 def firing(activations: np.ndarray) -> np.ndarray:
@@ -89,6 +89,28 @@ def _total_correlation(fired: np.ndarray, block: int = 6, blocks: int = 100) -> 
     return float(np.mean(found))
 
 
+def simple(activations: np.ndarray, labels: np.ndarray, bins: int = 10) -> dict[str, float]:
+    """Binned entropy as in the paper, class selectivity, dead neurons."""
+    binned, selective = [], []
+    for column in activations.T:
+        positive = column[column > 0]
+        if len(positive) == 0:
+            binned.append(0.0)
+            selective.append(0.0)
+            continue
+        places = np.ceil(positive * (bins / column.max())).clip(1, bins)
+        share = np.array(list(Counter(places).values())) / len(positive)
+        binned.append(float(-(share * np.log2(share)).sum()))
+        means = np.array([column[labels == label].mean(dtype=float) for label in np.unique(labels)])
+        rest = (means.sum() - means.max()) / (len(means) - 1)
+        selective.append((means.max() - rest) / (means.max() + rest))
+    return {
+        "binned_entropy": sum(binned),
+        "class_selectivity": float(np.mean(selective)),
+        "dead_share": float(np.mean(~(activations > 0).any(axis=0))),
+    }
+
+
 def snapshot(activations: np.ndarray, labels: np.ndarray, last: np.ndarray, draws: int) -> dict[str, float]:
     """Everything of one snapshot."""
     fired = firing(activations)
@@ -98,4 +120,5 @@ def snapshot(activations: np.ndarray, labels: np.ndarray, last: np.ndarray, draw
         "modularity": float(np.median(scores)),
         **nulls(fired, labels, draws, np.random.default_rng(0)),
         **entropies(fired, labels, last),
+        **simple(activations, labels),
     }

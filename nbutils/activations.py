@@ -91,13 +91,15 @@ def activation_histogram(activations: Any, bins: int = 10) -> np.ndarray:
     values = as_activations(activations)
     if not isinstance(bins, int | np.integer) or isinstance(bins, bool) or bins < 1:
         raise ValueError(f"bins must be a whole number of at least 1, received {bins!r}")
-    neurons = values.shape[1]
-    positive = values > 0
+    from nbutils import histograms
+
+    if values.dtype not in (np.float32, np.float64):
+        values = values.astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        index = np.ceil(values * (bins / values.max(axis=0))) - 1
-    index = np.clip(np.where(positive, index, 0), 0, bins - 1).astype(np.int64)
-    flat = (index + bins * np.arange(neurons))[positive]
-    return np.bincount(flat, minlength=bins * neurons).reshape(neurons, bins).T
+        scale = bins / values.max(axis=0)
+    counts = np.zeros((bins, values.shape[1]), np.int64)
+    histograms.count_bins(values, scale, counts)
+    return counts
 
 
 def firing_share(rule: str) -> float | None:

@@ -106,6 +106,12 @@ class SweepReport(_Page):
     metric: str = ""
 
 
+class Speed(_Page):
+    """Parameters of `speed`."""
+
+    results: Annotated[str, Field(min_length=1)] = "benchmarks/latest.json"
+
+
 TEMPLATES: dict[str, type[_Page]] = {
     "start_here": StartHere,
     "watch_training": WatchTraining,
@@ -114,6 +120,7 @@ TEMPLATES: dict[str, type[_Page]] = {
     "h3_entropy": HypothesisPage,
     "synthesis": Synthesis,
     "sweep_report": SweepReport,
+    "speed": Speed,
 }
 
 

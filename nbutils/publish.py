@@ -27,11 +27,8 @@ from nbutils.templates import data_versions, template_model
 __all__ = ["PageJob", "book_toc", "page_jobs", "publish"]
 
 PAGES = Path("book/pages")
-SHARED_FOLDERS = {
-    "start_here": "tour",
-    "watch_training": "watch",
-    "synthesis": "summary",
-}  # pages that belong to no single data set
+# Pages that belong to no single data set.
+SHARED_FOLDERS = {"start_here": "tour", "watch_training": "watch", "synthesis": "summary", "speed": "speed"}
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
 METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
 RESULTS = Path("book/results")
@@ -118,8 +115,8 @@ def _page_parameters(
     if folder.startswith(SWEEPS):
         sweep = folder.removeprefix(SWEEPS)
         return {"results": (RESULTS / sweep / "results.parquet").as_posix(), "metric": METRICS.get(sweep, "")}
-    if name == "watch_training":
-        return {}
+    if name in ("watch_training", "speed"):
+        return dict(check_parameters(name, {}))
     parameters: dict[str, Any] = {"epochs": epochs, "device": device}
     if name != "start_here":
         parameters |= {"study": " ".join(datasets), "seeds": seeds}

@@ -44,9 +44,9 @@ figure {{ margin: 1em 0; }}
 
 
 def report_inputs(results: Path) -> tuple[str, ...]:
-    """What a report depends on beyond its parameters: the table's content, and the code that draws it."""
+    """What a page over a file of results depends on beyond its parameters: the content, and the code that draws it."""
     table = hashlib.sha256(results.read_bytes()).hexdigest()[:16]
-    return table, code_digest(*modules_behind("sweep_figures"))
+    return table, code_digest(*modules_behind("sweep_figures"), *modules_behind("speed"))
 
 
 def write_report(results: Path, metric: str = "", template: Path = TEMPLATE) -> Path:

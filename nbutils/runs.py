@@ -30,7 +30,17 @@ if TYPE_CHECKING:
 __all__ = ["Run", "run_address", "run_once", "run_together"]
 
 # The modules that decide what a run contains. A change of what they do retrains; a change anywhere else never does.
-MAKERS = ("datasets", "architectures", "models", "stacks", "training", "hooks", "activations", "recording")
+MAKERS = (
+    "datasets",
+    "architectures",
+    "models",
+    "stacks",
+    "training",
+    "hooks",
+    "histograms",
+    "activations",
+    "recording",
+)
 
 
 def run_address(spec: RunSpec) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
-from benchmarks.harness import Comparison, compare, table
+from benchmarks.harness import Comparison, Curve, compare, table
 
 
 def test_the_quick_benchmark_runs(root, tmp_path):
@@ -17,7 +18,12 @@ def test_the_quick_benchmark_runs(root, tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads((tmp_path / "latest.json").read_text())
     assert found.pop("_machine")["quick"] is True
-    expected = "cofiring graph communities modularity snapshot_448 streaming capture_probe capture_every first notebook"
+    assert all(rate > 1e6 for rate in found.pop("_rates").values())
+    assert {curve["size"] for curve in found.pop("_growth").values()} == {"neurons", "examples"}
+    expected = (
+        "cofiring graph communities modularity snapshot_448 streaming capture_probe capture_every first notebook "
+        "seeds_small blocks"
+    )
     for word in expected.split():
         assert any(name.startswith(word) for name in found), word
     for name, row in found.items():
@@ -28,9 +34,14 @@ def test_the_quick_benchmark_runs(root, tmp_path):
 
 def test_committed_figures_are_of_a_full_run(root):
     found = json.loads((root / "benchmarks/latest.json").read_text())
-    machine = found.pop("_machine")
-    assert machine["quick"] is False
-    assert all(row["repeats"] >= 3 or row["unit"] == "MiB" for row in found.values())
+    assert found.pop("_machine")["quick"] is False
+    assert all(len(curve["sizes"]) >= 5 for curve in found.pop("_growth").values())
+    found.pop("_rates")
+    assert all(row["repeats"] >= 3 or row["unit"] == "MiB" or name == "blocks_50000" for name, row in found.items())
+    wanted = """cofiring_20000x2000 graph_20000x2000_peak_mib communities_448 communities_5000 communities_20000
+        modularity_5000 snapshot_448 snapshot_1024 first_snapshot_s streaming_60000x2000_peak_mib capture_probe_overhead
+        capture_every_batch_overhead_448 capture_every_batch_overhead_2048 seeds_small seeds_paper notebook_overhead"""
+    assert set(wanted.split()) <= set(found)
 
 
 def test_sides_are_measured_in_turn():
@@ -39,6 +50,13 @@ def test_sides_are_measured_in_turn():
     found = compare("n", "a", *sides, unit="s", bar=("ratio at least", 1), repeats=3)
     assert calls == ["ours", "other", "other", "ours", "ours", "other"]
     assert (found.ours, found.other) == ([1.0, 4.0, 5.0], [2.0, 3.0, 6.0])
+
+
+def test_exponents():
+    square = Curve("square", "a", "neurons", "s", (10, 20, 40), (3.0, 12.0, 48.0), 2.1)
+    assert square.exponent == pytest.approx(2)
+    assert "exponent 2.00, at most 2.1: met" in table([], [square])
+    assert "at most 1.9: MISSED" in table([], [replace(square, bar=1.9)])
 
 
 def test_bars():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from nbutils.activations import class_means, firing, firing_share
+from nbutils.activations import activation_histogram, class_means, firing, firing_share
 from nbutils.baselines import class_selectivity, dead_share
 
 
@@ -66,6 +66,26 @@ def test_class_means_and_selectivity_by_hand():
     assert class_selectivity(means[:1]).tolist() == [0.0, 0.0, 0.0]
     with pytest.raises(ValueError, match="non-negative"):
         class_selectivity([[-1.0], [1.0]])
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16, np.int64])
+@pytest.mark.parametrize("bins", [1, 3, 10])
+def test_histograms_are_numpy_s(rng, kind, bins):
+    """Against the definition in plain NumPy, with dead, tiny, huge and constant neurons."""
+    values = np.maximum(rng.normal(size=(300, 8)) * 100, 0).astype(kind)
+    values[:, 0] = 0
+    values[:, 1] = 7
+    if kind in (np.float32, np.float64):
+        values[:, 2] = np.finfo(kind).smallest_subnormal
+        values[:, 3] = np.finfo(kind).max
+    wide = values if kind in (np.float32, np.float64) else values.astype(np.float64)
+    expected = np.zeros((bins, 8), int)
+    with np.errstate(all="ignore"):
+        places = np.clip(np.ceil(wide * (bins / wide.max(axis=0))) - 1, 0, bins - 1)
+    for example, neuron in np.argwhere(wide > 0):
+        expected[int(places[example, neuron]), neuron] += 1
+    assert (activation_histogram(values, bins) == expected).all()
+    assert (expected.sum(axis=0) == (values > 0).sum(axis=0)).all()
 
 
 def test_dead_share():
