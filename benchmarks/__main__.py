@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import platform
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -43,8 +44,10 @@ def main() -> int:
     options = parser.parse_args()
     measured: list[Comparison | Curve] = []
     for name in options.only:
-        print(f"{name} ...", file=sys.stderr, flush=True)
+        print(f"{name} ...", end="", file=sys.stderr, flush=True)
+        start = time.perf_counter()
         measured += GROUPS[name](options.quick)
+        print(f" {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
     found, curves = ([one for one in measured if isinstance(one, kind)] for kind in (Comparison, Curve))
     print(table(found, curves))
     origin = provenance()

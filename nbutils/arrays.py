@@ -67,7 +67,7 @@ def as_graph(graph: Any, name: str = "graph") -> sp.csr_array:
     matrix = sp.csr_array(graph if sp.issparse(graph) else as_numpy(graph)).astype(np.float64, copy=False)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be square, received shape {matrix.shape}")
-    if not matrix.has_canonical_format or not matrix.data.all():
+    if not matrix.has_canonical_format or (matrix.nnz and not matrix.data.min()):
         matrix = matrix.copy()  # the caller's stays as it is
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
@@ -75,11 +75,13 @@ def as_graph(graph: Any, name: str = "graph") -> sp.csr_array:
         return matrix
     from nbutils import edges
 
-    flaw = edges.first_flaw(matrix.indptr, matrix.indices, matrix.data)
-    if flaw == edges.FINITE:
+    least, largest = matrix.data.min(), matrix.data.max()
+    if not -np.inf < least <= largest < np.inf:
         raise ValueError(f"{name} holds NaN or infinite weights")
-    if flaw == edges.NEGATIVE:
-        raise ValueError(f"{name} holds negative weights, the least {matrix.data.min():g}; weights must be >= 0")
+    if least < 0:
+        raise ValueError(f"{name} holds negative weights, the least {least:g}; weights must be >= 0")
+    # Matrices of correlations are often off by one unit in the last place.
+    flaw = edges.first_flaw(matrix.indptr, matrix.indices, matrix.data, 1e-12 * largest)
     if flaw == edges.LOOP:
         raise ValueError(f"{name} has {int((matrix.diagonal() != 0).sum())} self-loops; set the diagonal to zero")
     if flaw == edges.ASYMMETRIC:
