@@ -14,7 +14,15 @@ from matplotlib.figure import Figure
 
 from nbutils.display import GREY, figure_style
 
-__all__ = ["against_limits", "comparisons", "growth_curves", "growth_figure", "larger_networks", "read_figures"]
+__all__ = [
+    "against_limits",
+    "comparisons",
+    "growth_curves",
+    "growth_figure",
+    "larger_networks",
+    "read_figures",
+    "readable",
+]
 
 RATES = {"words": "words_per_s", "bytes": "bytes_per_s", "flops": "flops_per_s"}
 NAMES = {"words": "words of 64 examples", "bytes": "bytes of memory", "flops": "additions and multiplications"}
@@ -93,6 +101,17 @@ def against_limits(figures: dict[str, Any]) -> pd.DataFrame:
             words = "; ".join(f"{amount:.2g} {NAMES[kind]}" for kind, amount in work.items())
         rows.append((name, words, least, row["ours"], row["unit"], row["ours"] / least))
     return pd.DataFrame(rows, columns=["figure", "has to be done", "least", "measured", "unit", "times the least"])
+
+
+def readable(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with three significant digits in every column of fractions.
+
+    Examples:
+        >>> readable(pd.DataFrame({"s": [0.0012345, 1234.5]}))["s"].tolist()
+        ['0.00123', '1,230']
+    """
+    fractions = table.select_dtypes("float").columns
+    return table.assign(**{name: [f"{float(f'{value:.3g}'):,.6g}" for value in table[name]] for name in fractions})
 
 
 def growth_curves(figures: dict[str, Any]) -> pd.DataFrame:
