@@ -51,7 +51,7 @@ class Dataset:
 
     @cached_property
     def train_inputs(self) -> np.ndarray:
-        """Training images as a network takes them: float32 in [0, 1], shape (examples, pixels)."""
+        """Training images as a network takes them, float32 in [0, 1], shape (examples, pixels)."""
         return self.to_inputs(self.train_pixels)
 
     @cached_property

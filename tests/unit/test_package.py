@@ -178,6 +178,15 @@ def test_every_public_function_is_typed_and_documented(root):
                 assert all(a.annotation for a in arguments), f"{path.stem}.{node.name}"
 
 
+def test_docstrings_of_properties_hold_no_colon(root):
+    """The book's builder takes what stands before a colon for the type of the property, and fails."""
+    for path in modules(root):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = {ast.unparse(d) for d in node.decorator_list} if isinstance(node, ast.FunctionDef) else set()
+            if names & {"property", "cached_property"}:
+                assert ": " not in (ast.get_docstring(node) or "").partition("\n")[0], f"{path.stem}.{node.name}"
+
+
 def test_the_api_page_lists_every_module(root):
     page = (root / "book/api.md").read_text("utf-8")
     for path in modules(root):
