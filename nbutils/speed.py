@@ -20,12 +20,14 @@ __all__ = [
     "growth_curves",
     "growth_figure",
     "larger_networks",
+    "quantity",
     "read_figures",
-    "readable",
 ]
 
 RATES = {"words": "words_per_s", "bytes": "bytes_per_s", "flops": "flops_per_s"}
 NAMES = {"words": "words of 64 examples", "bytes": "bytes of memory", "flops": "additions and multiplications"}
+SECONDS = (1, "s"), (1e-3, "ms"), (1e-6, "µs")
+LARGE = (1e12, "trillion"), (1e9, "billion"), (1e6, "million")
 EDGE_BYTES = 24  # of a symmetric sparse matrix: twice a weight of 8 bytes and an index of 4
 
 
@@ -63,21 +65,21 @@ def comparisons(figures: dict[str, Any]) -> pd.DataFrame:
         figures: see :func:`read_figures`.
 
     Returns:
-        Columns `figure`, `what`, `ours`, `other`, `unit`, `result`, `bar`, `met`.
+        Columns `figure`, `what`, `ours`, `other`, `result`, `bar`, `met`, all in words.
     """
     rows = []
     for name, row in _entries(figures):
         kind, limit = row["bar"]
         low, high = row["spread"]["ratio"]
         if kind == "overhead at most":
-            result, bar = f"+{row['overhead']:.1%}", f"at most +{limit:.0%}"
+            result, bar = f"{row['overhead']:+.1%}", f"at most {limit:+.0%}"
         else:
-            result, bar = f"{row['ratio']:.3g}× ({low:.3g} to {high:.3g})", f"{limit:g}×"
+            result, bar = f"{row['ratio']:.3g}× ({low:.3g} to {high:.3g})", f"at least {limit:g}×"
         if kind == "ours at most":
-            bar = f"at most {limit:g} {row['unit']}"
-        met = "yes" if row["met"] else "no"
-        rows.append((name, row["about"], row["ours"], row["other"], row["unit"], result, bar, met))
-    return pd.DataFrame(rows, columns=["figure", "what", "ours", "other", "unit", "result", "bar", "met"])
+            bar = f"at most {quantity(limit, row['unit'])}"
+        sides = [quantity(row[side], row["unit"]) for side in ("ours", "other")]
+        rows.append((name, row["about"], *sides, result, bar, "yes" if row["met"] else "no"))
+    return pd.DataFrame(rows, columns=["figure", "what", "ours", "other", "result", "bar", "met"])
 
 
 def against_limits(figures: dict[str, Any]) -> pd.DataFrame:
@@ -87,7 +89,7 @@ def against_limits(figures: dict[str, Any]) -> pd.DataFrame:
         figures: see :func:`read_figures`.
 
     Returns:
-        Columns `figure`, `has to be done`, `least`, `measured`, `unit`, `times the least`.
+        Columns `figure`, `has to be done`, `least`, `measured`, and the number `times the least`.
     """
     rows = []
     for name, row in _entries(figures):
@@ -98,20 +100,25 @@ def against_limits(figures: dict[str, Any]) -> pd.DataFrame:
             least, words = work["MiB"], "memory of the result itself"
         else:
             least = sum(amount / figures["_rates"][RATES[kind]] for kind, amount in work.items())
-            words = "; ".join(f"{amount:.2g} {NAMES[kind]}" for kind, amount in work.items())
-        rows.append((name, words, least, row["ours"], row["unit"], row["ours"] / least))
-    return pd.DataFrame(rows, columns=["figure", "has to be done", "least", "measured", "unit", "times the least"])
+            words = "; ".join(f"{quantity(amount)} {NAMES[kind]}" for kind, amount in work.items())
+        sides = [quantity(value, row["unit"]) for value in (least, row["ours"])]
+        rows.append((name, words, *sides, row["ours"] / least))
+    return pd.DataFrame(rows, columns=["figure", "has to be done", "least", "measured", "times the least"])
 
 
-def readable(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with three significant digits in every column of fractions.
+def quantity(value: float, unit: str = "") -> str:
+    """A number with its unit, three significant digits, in words that fit its size.
 
     Examples:
-        >>> readable(pd.DataFrame({"s": [0.0012345, 1234.5]}))["s"].tolist()
-        ['0.00123', '1,230']
+        >>> quantity(0.0021, "s"), quantity(7410, "MiB"), quantity(6.4e9)
+        ('2.1\xa0ms', '7,410\xa0MiB', '6.4\xa0billion')
     """
-    fractions = table.select_dtypes("float").columns
-    return table.assign(**{name: [f"{float(f'{value:.3g}'):,.6g}" for value in table[name]] for name in fractions})
+    scales = {"s": SECONDS, "": LARGE}.get(unit.split(" ")[0], ())
+    factor, name = next(((f, n) for f, n in scales if value >= f), (1, ""))
+    shown = float(f"{value / factor:.3g}")
+    return f"{shown:,.6g} {name + unit[1:] if unit[:1] == 's' and name else name or unit}".strip().replace(
+        " ", "\xa0", 1
+    )
 
 
 def growth_curves(figures: dict[str, Any]) -> pd.DataFrame:
@@ -139,6 +146,7 @@ def growth_figure(figures: dict[str, Any]) -> Figure:
             what = "search" if curve["name"].startswith("communities") else "graph"
             ax.set_title(f"{what}: exponent {curve['exponent']:.2f}")
             ax.set_xticks(sizes, [f"{size / 1000:g}k" for size in sizes])
+            ax.yaxis.set_major_formatter("{x:g}")
             ax.minorticks_off()
         for ax in axes.flat[len(curves) :]:
             ax.set_axis_off()
@@ -161,7 +169,7 @@ def larger_networks(
         neighbours: edges per neuron, on average.
 
     Returns:
-        One row per size: `neurons`, `bits per worker (MiB)`, `words counted`, `core hours`, `edges`, `graph (GiB)`,
+        One row per size: `neurons`, `bits per worker (MiB)`, `words counted`, `core seconds`, `edges`, `graph (GiB)`,
         `density`.
     """
     row = next(r for n, r in _entries(figures) if n.startswith("blocks_") and "words" in r["work"])
@@ -172,8 +180,8 @@ def larger_networks(
         edges = size * min(neighbours, size - 1) / 2
         graph, density = edges * EDGE_BYTES / 2**30, min(neighbours, size - 1) / (size - 1)
         bits = size * examples / 8 / 2**20
-        rows.append((size, bits, f"{words:.1e}", words / rate / 3600, f"{edges:.1e}", graph, density))
-    columns = ["neurons", "bits per worker (MiB)", "words counted", "core hours", "edges", "graph (GiB)", "density"]
+        rows.append((size, bits, quantity(words), words / rate, quantity(edges), graph, density))
+    columns = ["neurons", "bits per worker (MiB)", "words counted", "core seconds", "edges", "graph (GiB)", "density"]
     return pd.DataFrame(rows, columns=columns)
 
 

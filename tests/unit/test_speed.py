@@ -36,25 +36,41 @@ def test_comparisons_in_words(figures):
     table = speed.comparisons(figures).set_index("figure")
     assert table.loc["fast", "result"] == "4× (3 to 5)"
     assert table.loc["costly", ["result", "bar", "met"]].tolist() == ["+20.0%", "at most +10%", "no"]
-    assert table.loc["big", "bar"] == "at most 64 MiB"
+    assert table.loc["big", ["ours", "bar"]].tolist() == ["30\xa0MiB", "at most 64\xa0MiB"]
     assert len(table) == 4
 
 
 def test_limits_by_hand(figures):
     table = speed.against_limits(figures).set_index("figure")
     assert "fast" not in table.index
-    assert table.loc["costly", "least"] == pytest.approx(1e8 / 1e9 + 2e8 / 2e9)
+    assert table.loc["costly", ["least", "measured"]].tolist() == ["200\xa0ms", "1.2\xa0s"]  # 1e8 / 1e9 + 2e8 / 2e9
     assert table.loc["costly", "times the least"] == pytest.approx(6)
-    assert table.loc["big", ["least", "times the least"]].tolist() == [15.0, 2.0]
+    assert table.loc["big", ["least", "times the least"]].tolist() == ["15\xa0MiB", 2.0]
 
 
 def test_larger_networks_by_hand(figures):
     table = speed.larger_networks(figures, [1_000_000], examples=640).set_index("neurons")
     row = table.loc[1_000_000]
     assert row["bits per worker (MiB)"] == pytest.approx(1e6 * 80 / 2**20)
-    assert row["core hours"] == pytest.approx(1e6 * (1e6 - 1) * 10 / 1e9 / 3600)  # 2e9 words in 2 s by one process
+    assert row["core seconds"] == pytest.approx(1e6 * (1e6 - 1) * 10 / 1e9)  # 2e9 words in 2 s by one process
+    assert row["words counted"] == "10\xa0trillion"
     assert row["graph (GiB)"] == pytest.approx(5e8 * 24 / 2**30)
     assert row["density"] == pytest.approx(1e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.0000206, "s", "20.6 µs"),
+        (1.5, "s", "1.5 s"),
+        (0.727, "s per notebook", "727 ms per notebook"),
+        (454.48, "MiB", "454 MiB"),
+        (5e5, "", "500,000"),
+        (3.2e13, "", "32 trillion"),
+    ],
+)
+def test_quantities(value, unit, text):
+    assert speed.quantity(value, unit).replace("\xa0", " ") == text
 
 
 def test_growth(figures):
