@@ -74,7 +74,7 @@ def comparisons(figures: dict[str, Any]) -> pd.DataFrame:
         if kind == "overhead at most":
             result, bar = f"{row['overhead']:+.1%}", f"at most {limit:+.0%}"
         else:
-            result, bar = f"{row['ratio']:.3g}× ({low:.3g} to {high:.3g})", f"at least {limit:g}×"
+            result, bar = f"{row['ratio']:.3g}× ({low:.3g}\xa0to\xa0{high:.3g})", f"at least {limit:g}×"
         if kind == "ours at most":
             bar = f"at most {quantity(limit, row['unit'])}"
         sides = [quantity(row[side], row["unit"]) for side in ("ours", "other")]
