@@ -26,6 +26,7 @@ help: ## list commands and options
 	@echo "  PYTHON=$(PYTHON) (3.11 or newer, makes .venv)  PIP_ARGS=\"$(PIP_ARGS)\" (passed to pip)"
 
 book: .venv/ready ## train and measure what is missing, execute the notebooks, build the book
+	@$(PY) -m nbutils pages --plan $(STUDY)
 	@$(PY) -m nbutils run $(STUDY)
 	@$(PY) -m nbutils pages $(STUDY)
 	@$(MAKE) --no-print-directory $(HTML)

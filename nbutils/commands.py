@@ -1,4 +1,4 @@
-"""Command line: `python -m nbutils run | pages | glance | runs | sweep | results | report`."""
+"""Command line: `python -m nbutils run | pages | glance | runs | data | sweep | results | report`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from nbutils.data_commands import add_data_command
 from nbutils.devices import DEVICES
 from nbutils.progress import Reporter
 from nbutils.sweep_commands import add_sweep_commands, positive
@@ -52,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     glance = commands.add_parser("glance", help="write the verdicts and their figure into README.md")
     runs = commands.add_parser("runs", help="list the runs in the store")
     add_sweep_commands(commands)
+    add_data_command(commands)
     for command in (run, pages, glance):
         command.add_argument("--datasets", nargs="+", default=["digits", "mnist-5k"], help="default: digits mnist-5k")
         command.add_argument("--seeds", type=int, default=10, help="networks per label condition (default: 10)")
@@ -60,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--device", choices=DEVICES, default="cpu", help="where networks train (default: cpu)")
     for command in (pages, glance):
         command.add_argument("--root", type=Path, default=Path.cwd(), help="the project's folder (default: here)")
+    pages.add_argument("--plan", action="store_true", help="only check that the book has a place for every page")
     runs.add_argument("--dataset", help="only this data set")
     runs.add_argument("--prune", action="store_true", help="remove what the present code would not use any more")
     run.set_defaults(command=_run)
@@ -91,6 +94,8 @@ def _pages(options: argparse.Namespace) -> int:
 
     root = options.root.resolve()
     jobs = page_jobs(root, options.datasets, options.seeds, options.epochs, options.device)
+    if options.plan:
+        return 0
     with runner(jobs=options.jobs) as where:
         found = publish(jobs, where)
     print(f"Pages: {found.cached} up to date, {found.finished} executed, {len(found.failed)} failed.")

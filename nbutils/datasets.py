@@ -1,4 +1,4 @@
-"""Data sets as plain arrays: two real ones come with the installed packages, so nothing is downloaded."""
+"""Data sets as plain arrays: two small ones come with the installed packages, others from files or a download."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["DATASETS", "Dataset", "label_noise", "load_dataset", "probe_indices"]
+from nbutils.catalogue import BUILT_IN, Name, keep_images, parse_name
+from nbutils.sources import SOURCES
+
+__all__ = ["DATASETS", "TITLES", "Dataset", "label_noise", "load_dataset", "probe_indices"]
 
 SPLIT_SEED = 20210604  # one fixed split per data set, the same for every run
 PROBE_SIZE = 2000
@@ -30,10 +33,13 @@ class Dataset:
         train_labels: the labels that training sees, int64, shape (examples,).
         train_true: the true labels of the same examples.
         test_labels: true labels of the test images.
-        image_shape: (height, width) of one image.
+        image_shape: (height, width) of one image, or (height, width, 3).
         classes: names of the classes.
         version: first 12 hex digits of the SHA-256 of images, true labels and split.
-        about: where the images come from.
+        about: what the images are and where they come from.
+        origin: which version of the data set this is.
+        licence: as its publisher states it; empty where we do not know.
+        citation: whom to cite.
     """
 
     name: str
@@ -48,6 +54,9 @@ class Dataset:
     classes: tuple[str, ...]
     version: str
     about: str
+    origin: str = "as an installed package carries it"
+    licence: str = ""
+    citation: str = ""
 
     @cached_property
     def train_inputs(self) -> np.ndarray:
@@ -98,7 +107,8 @@ def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:
     """Load a data set under a label condition.
 
     Args:
-        name: one of `DATASETS`.
+        name: one of `DATASETS`, perhaps with a size, or a folder of your own; see
+            :func:`nbutils.catalogue.parse_name`.
         labels: "true"; "random" (every training label redrawn); or "mixed:<share>" (that share of the training labels,
             chosen at random, redrawn uniformly over all classes, so a redrawn label is right by luck 1 time in 10).
         seed: seed of the redrawing; the split never depends on it.
@@ -107,7 +117,8 @@ def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:
         A :class:`Dataset`. Test labels are always the true ones.
 
     Raises:
-        ValueError: unknown data set or label condition; the message lists what there is.
+        ValueError: unknown data set or label condition, or damaged files; the message lists what there is.
+        FileNotFoundError: the data set is not there and cannot be downloaded; the message says what to do.
 
     Examples:
         >>> data = load_dataset("digits", labels="mixed:0.5")
@@ -115,8 +126,6 @@ def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:
         ((1437, 64), 0.4)
     """
     share = label_noise(labels)
-    if name not in DATASETS:
-        raise ValueError(f"dataset must be one of {', '.join(DATASETS)}, received {name!r}")
     data = _load(name)
     given = data.train_true.copy()
     rng = np.random.default_rng([seed, 1])
@@ -177,15 +186,21 @@ def _mnist_5k() -> tuple[np.ndarray, np.ndarray, int, tuple[int, int], str]:
     return images, labels, 255, (28, 28), about
 
 
-DATASETS = {"digits": _digits, "mnist-5k": _mnist_5k}
-TITLES = {"digits": "Digits (8×8)", "mnist-5k": "MNIST, 5,000 images"}
+LOADERS = {"digits": _digits, "mnist-5k": _mnist_5k}
+DATASETS = (*BUILT_IN, *SOURCES)
+TITLES = {"digits": "Digits (8×8)", "mnist-5k": "MNIST, 5,000 images"} | {n: s.title for n, s in SOURCES.items()}
 
 
 @lru_cache(maxsize=4)
 def _load(name: str) -> Dataset:
+    asked = parse_name(name)
+    return _built_in(name) if asked.base in BUILT_IN else _kept(name, asked)
+
+
+def _built_in(name: str) -> Dataset:
     from sklearn.model_selection import train_test_split
 
-    images, labels, levels, shape, about = DATASETS[name]()
+    images, labels, levels, shape, about = LOADERS[name]()
     images, labels = images.astype(np.uint8), labels.astype(np.int64)
     train, test = train_test_split(np.arange(len(labels)), test_size=0.2, stratify=labels, random_state=SPLIT_SEED)
     digest = hashlib.sha256()
@@ -204,4 +219,29 @@ def _load(name: str) -> Dataset:
         classes=tuple(str(c) for c in np.unique(labels)),
         version=digest.hexdigest()[:12],
         about=about,
+    )
+
+
+def _kept(name: str, asked: Name) -> Dataset:
+    kept, source = keep_images(name), SOURCES.get(asked.base)
+    images = kept.images
+    train, test = (np.array(pixels).reshape(len(pixels), -1) for pixels in (images.train, images.test))
+    labels, test_labels = np.array(images.train_labels), np.array(images.test_labels)
+    title = source.title if source else f"Folder {asked.path.name if asked.path else ''}"
+    return Dataset(
+        name=name,
+        title=title if asked.size is None else f"{title}, {asked.size}×{asked.size}",
+        train_pixels=train,
+        levels=255,
+        train_labels=labels,
+        train_true=labels,
+        test_pixels=test,
+        test_labels=test_labels,
+        image_shape=images.train.shape[1:],
+        classes=images.classes,
+        version=kept.version,
+        about=source.about if source else "pictures of your own",
+        origin=images.origin,
+        licence=source.licence if source else "",
+        citation=source.citation if source else "",
     )

@@ -26,9 +26,10 @@ def sample_images(data: Dataset, per_class: int = 2) -> Figure:
         classes = len(data.classes)
         fig, axes = plt.subplots(per_class, classes, figsize=(0.72 * classes, 0.78 * per_class + 0.2), squeeze=False)
         for column, name in enumerate(data.classes):
-            images = data.train_inputs[data.train_true == column][:per_class]
+            images = data.train_pixels[np.flatnonzero(data.train_true == column)[:per_class]]
             for ax, image in zip(axes[:, column], images, strict=True):
-                ax.imshow(image.reshape(data.image_shape), cmap="gray_r", interpolation="nearest")
+                look = {"cmap": "gray_r", "vmin": 0, "vmax": data.levels, "interpolation": "nearest"}
+                ax.imshow(image.reshape(data.image_shape), **look)
                 ax.set_axis_off()
             axes[0, column].set_title(name, loc="center")
         plt.close(fig)

@@ -8,7 +8,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from nbutils.activations import firing_share
 from nbutils.architectures import hidden_widths
-from nbutils.datasets import DATASETS, Dataset, label_noise, load_dataset, probe_indices
+from nbutils.catalogue import parse_name
+from nbutils.datasets import Dataset, label_noise, load_dataset, probe_indices
 from nbutils.devices import resolve_device
 
 __all__ = ["RunSpec", "checked_by", "known_dataset"]
@@ -32,8 +33,7 @@ def _canonical(labels: str) -> str:
 
 def known_dataset(name: str) -> str:
     """The name itself, if there is such a data set."""
-    if name not in DATASETS:
-        raise ValueError(f"dataset must be one of {', '.join(DATASETS)}, received {name!r}")
+    parse_name(name)
     return name
 
 

@@ -90,6 +90,18 @@ class Store:
             self.discard(address, f"is damaged ({error})")
             raise OSError(f"stored result {address} was damaged and has been set aside; ask for it again") from error
 
+    def mapped(self, address: str, name: str) -> np.ndarray:
+        """An array that was stored plain, mapped from disk: processes share it, and only what is used is read.
+
+        Raises:
+            OSError: it cannot be read; the result is set aside, so that asking again computes it anew.
+        """
+        try:
+            return np.load(self.path(address) / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            self.discard(address, f"is damaged ({error})")
+            raise OSError(f"stored result {address} was damaged and has been set aside; ask for it again") from error
+
     def text(self, address: str, name: str) -> str:
         """A text stored under a name at an address.
 
@@ -104,10 +116,11 @@ class Store:
         record: dict[str, Any],
         *,
         texts: dict[str, str] | None = None,
+        plain: dict[str, np.ndarray] | None = None,
         replace: bool = False,
         **arrays: dict[str, np.ndarray],
     ) -> None:
-        """Store a record with its texts (by file name) and groups of arrays (by name), all or nothing.
+        """Store a record with its texts (by file name), plain arrays and groups of arrays (by name), all or nothing.
 
         A complete result that is already there is kept, unless it is to be replaced.
         """
@@ -118,6 +131,8 @@ class Store:
         try:
             for name, group in arrays.items():
                 np.savez_compressed(temporary / f"{name}.npz", **group)
+            for name, array in (plain or {}).items():
+                np.save(temporary / f"{name}.npy", array, allow_pickle=False)
             for name, text in (texts or {}).items():
                 (temporary / name).write_text(text, "utf-8")
             files = {f.name: f.stat().st_size for f in sorted(temporary.iterdir())}

@@ -163,7 +163,7 @@ def test_nothing_happens_when_nothing_changed(project):
     done = make(project)
     assert done.returncode == 0
     assert "0 computed" in done.stdout
-    assert "9 up to date, 0 executed" in done.stdout
+    assert "11 up to date, 0 executed" in done.stdout
     assert html.stat().st_mtime_ns == before
 
 
@@ -176,7 +176,11 @@ def test_a_smaller_book(project):
 
 
 def test_wrong_make_options_are_refused(project):
-    for option, words in (("DATASETS=mnist", "dataset must be one of"), ("SEEDS=0", "seeds: ")):
+    for option, words in (
+        ("DATASETS=mnsit", "dataset must be one of"),
+        ("DATASETS=mnist", "has no pages for data set 'mnist'"),
+        ("SEEDS=0", "seeds: "),
+    ):
         done = make(project, option)
         assert done.returncode != 0
         assert words in done.stderr

@@ -121,7 +121,7 @@ def test_defaults_run_on_their_own(tmp_path):
     [
         (["-p", "sedes", "2"], "h2_modularity has no parameter 'sedes' (did you mean 'seeds'?)"),
         (["-p", "seeds", "many"], "seeds: input should be a valid integer, received 'many'"),
-        (["-p", "dataset", "mnist"], "dataset must be one of digits, mnist-5k, received 'mnist'"),
+        (["-p", "dataset", "mnsit"], "dataset must be one of digits, mnist-5k, mnist, fashion-mnist"),
     ],
 )
 def test_wrong_parameters_stop_in_the_first_cells(options, words, tmp_path):

@@ -22,10 +22,10 @@ def test_help_names_every_command():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["run", "--datasets", "mnsit"], "dataset must be one of digits, mnist-5k, received 'mnsit'"),
+        (["run", "--datasets", "mnsit"], "dataset must be one of digits, mnist-5k, mnist"),
         (["run", "--seeds", "0"], "seeds: input should be greater than or equal to 1, received 0"),
         (["run", "--epochs", "-3"], "epochs: input should be greater than or equal to 1, received -3"),
-        (["pages", "--datasets", "cifar10"], "dataset must be one of"),
+        (["pages", "--datasets", "cifar10"], "_toc.yml has no pages for data set 'cifar10'"),
         (["pages", "--root", "/nonexistent"], "No such file or directory"),
     ],
 )

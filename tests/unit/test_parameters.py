@@ -23,7 +23,7 @@ def test_a_misspelt_name_gets_the_nearest_spelling():
         ("h2_modularity", {"epochs": -1}, "epochs: .*received -1"),
         ("h2_modularity", {"density": 0.0}, "density: .*greater than 0, received 0.0"),
         ("h2_modularity", {"density": 1.5}, "density: .*less than or equal to 1, received 1.5"),
-        ("h2_modularity", {"dataset": "mnist"}, "dataset must be one of digits, mnist-5k, received 'mnist'"),
+        ("h2_modularity", {"dataset": "mnsit"}, "dataset must be one of digits, mnist-5k, mnist"),
         ("h2_modularity", {"study": "digits cifar"}, "received 'cifar'"),
         ("start_here", {"model": "cnn:3"}, "model must be 'mlp:'"),
         ("synthesis", {"study": ""}, "study: .*at least 1 item .*received ''"),

@@ -25,8 +25,10 @@ def test_a_smaller_book_leaves_out_other_data_sets(root):
     assert "book/pages/digits/h1_communities" in files(small)
     assert "book/pages/summary/synthesis" in files(small)
     assert "MNIST, 5,000 images" not in [p["caption"] for p in small["parts"]]
-    with pytest.raises(ValueError, match="dataset must be one of"):
+    with pytest.raises(ValueError, match="has no pages for data set 'cifar10'"):
         book_toc(root, ["cifar10"])
+    with pytest.raises(ValueError, match="dataset must be one of"):
+        book_toc(root, ["cifar"])
 
 
 def test_jobs_of_a_book(root):
