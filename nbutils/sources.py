@@ -137,10 +137,13 @@ def _read_cifar(_folder: Path, files: list[Path]) -> Images:
 
 
 def _fetch_cifar(folder: Path) -> None:
-    from torchvision.datasets.utils import download_url
-
-    official = torchvision_datasets().CIFAR10
-    download_url(official.url, folder, official.filename, official.tgz_md5)
+    datasets = torchvision_datasets()
+    official = datasets.CIFAR10
+    try:
+        datasets.utils.download_url(official.url, folder, official.filename, official.tgz_md5)
+    except BaseException:
+        (folder / official.filename).unlink(missing_ok=True)  # half an archive must not be taken for one
+        raise
 
 
 class _ArraysOnly(pickle.Unpickler):

@@ -7,7 +7,10 @@ import pickle
 import subprocess
 import sys
 import tarfile
+import threading
 from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +22,7 @@ from nbutils.catalogue import check_files, keep_images, parse_name
 from nbutils.datasets import load_dataset
 from nbutils.sources import SOURCES, data_folder, read_cifar_batches
 from nbutils.store import Store
+from nbutils.vision import torchvision_datasets
 
 THERE = [name for name, source in SOURCES.items() if source.files(data_folder())]
 
@@ -124,7 +128,7 @@ def test_missing_data_says_what_to_do(tmp_path, own_store, monkeypatch):
 
     monkeypatch.setitem(SOURCES, "mnist", replace(SOURCES["mnist"], fetch=no_network))
     with pytest.raises(FileNotFoundError) as caught:
-        load_dataset("mnist")
+        keep_images("mnist")
     for words in (
         str(tmp_path / "data"),
         "the download failed: no network here",
@@ -133,7 +137,7 @@ def test_missing_data_says_what_to_do(tmp_path, own_store, monkeypatch):
     ):
         assert words in str(caught.value)
     with pytest.raises(FileNotFoundError, match=r"'plantvillage' is not in .*, and it is not offered for download"):
-        load_dataset("plantvillage")
+        keep_images("plantvillage")
 
 
 def idx(folder: Path, images: int = 3, compress: bool = False) -> None:
@@ -189,6 +193,44 @@ def test_cifar_batches_give_rows_of_colour(tmp_path):
     assert found.train_labels.tolist() == [3, 5] * 5
     assert (found.test[1, 4, 7] == pixels["test_batch"][1].reshape(3, 32, 32)[:, 4, 7]).all()
     assert found.classes[3] == "cat"
+
+
+@pytest.fixture
+def serve():
+    """Serves folders over HTTP on this machine; gives the port."""
+    servers = []
+
+    def start(folder: Path) -> int:
+        handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+        servers.append(ThreadingHTTPServer(("127.0.0.1", 0), handler))
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return servers[-1].server_port
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_what_is_missing_is_downloaded_and_checked(tmp_path, own_store, monkeypatch, serve):
+    """From an address of this machine, with the sum of the archive that lies there, and then with another."""
+    archive = tmp_path / "server" / "cifar-10-python.tar.gz"
+    archive.parent.mkdir()
+    pixels = batches(archive)
+    official = torchvision_datasets().CIFAR10
+    address = f"http://127.0.0.1:{serve(archive.parent)}/{archive.name}"
+    monkeypatch.setattr(official, "url", address)
+    monkeypatch.setattr(official, "tgz_md5", sources.md5(archive))
+    monkeypatch.setitem(SOURCES, "cifar10", replace(SOURCES["cifar10"], labels=None))
+    monkeypatch.setenv("NBUTILS_DATA", str(tmp_path / "fresh"))
+    found = keep_images("cifar10")
+    assert (found.images.test.transpose(0, 3, 1, 2).reshape(2, -1) == pixels["test_batch"]).all()
+    assert (tmp_path / "fresh" / archive.name).is_file()
+    monkeypatch.setenv("NBUTILS_DATA", str(tmp_path / "other"))
+    monkeypatch.setattr(official, "tgz_md5", "0" * 32)
+    with pytest.raises(FileNotFoundError, match="the download failed"):
+        keep_images("cifar10")
+    assert not list((tmp_path / "other").iterdir())
 
 
 class Malicious:
