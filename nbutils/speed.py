@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from nbutils.display import GREY, figure_style
 
@@ -146,6 +147,7 @@ def growth_figure(figures: dict[str, Any]) -> Figure:
             what = "search" if curve["name"].startswith("communities") else "graph"
             ax.set_title(f"{what}: exponent {curve['exponent']:.2f}")
             ax.set_xticks(sizes, [f"{size / 1000:g}k" for size in sizes])
+            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             ax.yaxis.set_major_formatter("{x:g}")
             ax.minorticks_off()
         for ax in axes.flat[len(curves) :]:
