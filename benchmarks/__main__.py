@@ -38,7 +38,9 @@ GROUPS: dict[str, Callable[[bool], Sequence[Comparison | Curve]]] = {
 def main() -> int:
     """Run the chosen groups; the exit code is 0 even if a bar is missed: a slow machine is not a mistake."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="groups (default: all)")
+    parser.add_argument(
+        "--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="groups to measure anew (default: all)"
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes, one repeat: does everything still run?")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/latest.json"), help="where the figures go")
     options = parser.parse_args()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -179,11 +180,16 @@ def first_snapshot(quick: bool) -> list[Comparison]:
         file = Path(folder) / "fired.npy"
         np.save(file, rng.random((2_000, 448)) < 0.1)
 
-        def first(side: str) -> float:
+        def first(side: str, cache: str | None = None) -> float:
             command = [sys.executable, "-c", FIRST, str(file), side, str(Path(__file__).parents[1])]
-            done = subprocess.run(command, capture_output=True, text=True)
+            surroundings = os.environ if cache is None else {**os.environ, "NUMBA_CACHE_DIR": cache}
+            done = subprocess.run(command, capture_output=True, text=True, env=surroundings)
             assert done.returncode == 0, done.stderr
             return float(done.stdout)
+
+        def compiling() -> float:
+            with tempfile.TemporaryDirectory() as empty:
+                return first("ours", empty)
 
         first("ours")
         return [
@@ -196,5 +202,14 @@ def first_snapshot(quick: bool) -> list[Comparison]:
                 unit="s",
                 bar=("ours at most", 1.5),
                 repeats=1 if quick else 5,
-            )
+            ),
+            compare(
+                "first_compilation_s",
+                "the same where nothing was ever compiled, against a process that finds it compiled",
+                compiling,
+                lambda: first("ours"),
+                unit="s",
+                bar=("ours at most", 60.0),
+                repeats=1 if quick else 3,
+            ),
         ]

@@ -136,8 +136,12 @@ def table(found: Sequence[Comparison], curves: Sequence[Curve] = ()) -> str:
 def write_json(
     found: Sequence[Comparison], curves: Sequence[Curve], machine: dict[str, Any], rates: dict[str, float], path: Path
 ) -> None:
-    """Write all figures with where they were measured, and what that machine can do at best."""
-    content: dict[str, Any] = {"_machine": machine, "_rates": rates}
+    """Write all figures with where they were measured, and what that machine can do at best.
+
+    Figures of other comparisons that the file holds already stay, each with the commit and time of its own, if they
+    were measured on a machine like this one.
+    """
+    content: dict[str, Any] = _earlier(machine, path) | {"_machine": machine, "_rates": rates}
     if curves:
         content["_growth"] = {c.name: {**asdict(c), "exponent": round(c.exponent, 3)} for c in curves}
     for c in found:
@@ -154,6 +158,19 @@ def write_json(
             "bar": list(c.bar),
             "met": c.met,
             "about": c.about,
+            "commit": machine["commit"],
+            "time": machine["time"],
         }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+
+
+def _earlier(machine: dict[str, Any], path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    content = json.loads(path.read_text("utf-8"))
+    before = content.pop("_machine")
+    if any(before[name] != machine[name] for name in ("processor", "cores", "quick")):
+        return {}
+    origin = {name: before[name] for name in ("commit", "time")}
+    return {name: row if name.startswith("_") else {**origin, **row} for name, row in content.items()}

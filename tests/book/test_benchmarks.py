@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.harness import Comparison, Curve, compare, table
+from benchmarks.harness import Comparison, Curve, compare, table, write_json
 
 
 def test_the_quick_benchmark_runs(root, tmp_path):
@@ -57,6 +57,17 @@ def test_exponents():
     assert square.exponent == pytest.approx(2)
     assert "exponent 2.00, at most 2.1: met" in table([], [square])
     assert "at most 1.9: MISSED" in table([], [replace(square, bar=1.9)])
+
+
+def test_groups_can_be_measured_anew(tmp_path):
+    file, machine = tmp_path / "latest.json", {"processor": "x", "cores": 2, "quick": False, "commit": "a", "time": "1"}
+    one, two = (Comparison(n, "a", "s", [1.0], [2.0], ("ratio at least", 1)) for n in ("one", "two"))
+    write_json([one, two], [], machine, {}, file)
+    write_json([replace(two, ours=[0.5])], [], {**machine, "commit": "b", "time": "2"}, {}, file)
+    found = json.loads(file.read_text())
+    assert [(found[n]["commit"], found[n]["ratio"]) for n in ("one", "two")] == [("a", 2), ("b", 4)]
+    write_json([one], [], {**machine, "cores": 3}, {}, file)
+    assert "two" not in json.loads(file.read_text())
 
 
 def test_bars():
