@@ -166,7 +166,7 @@ def _decode(asked: Name, files: Sequence[Path]) -> Images:
     if asked.path is not None:
         return decode(pictures_in_folder(asked.path), f"the folder {asked.path.name}", asked.size, asked.colour)
     source = SOURCES[asked.base]
-    images = source.read(data_folder(), list(files))
+    images = source.read(list(files))
     classes = len(images.classes)
     counts = [np.bincount(labels, minlength=classes) for labels in (images.train_labels, images.test_labels)]
     if source.labels is not None and not all(map(np.array_equal, counts, source.labels)):

@@ -12,7 +12,7 @@ from nbutils.arrays import as_fired
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["DEVICES", "device_counts", "device_pairs", "on_processor", "resolve_device"]
+__all__ = ["DEVICES", "device_counts", "device_histogram", "device_pairs", "on_processor", "resolve_device"]
 
 DEVICES = ("auto", "cpu", "cuda")
 STRIP = 4096  # neurons whose pairs with all others are held at once: 4096 x neurons x 4 bytes
@@ -78,42 +78,69 @@ def device_counts(fired: Any, device: str | torch.device) -> np.ndarray:
     return counts.cpu().numpy()
 
 
-def device_pairs(fired: Any, wanted: int, device: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The `wanted` heaviest pairs and all ties, counted on a device in strips, so that no N x N matrix is held.
+def device_histogram(fired: Any, device: str) -> np.ndarray:
+    """How many pairs fire together 0, 1, 2, ... times, as :func:`nbutils.cofiring.count_histogram`, on a device.
+
+    Pairs are counted in strips, so that no N x N matrix is held.
 
     Args:
         fired: activation pattern matrix, shape (examples, neurons), boolean; fewer than 2**24 examples.
-        wanted: number of pairs, at least 1.
         device: a name that PyTorch knows.
 
     Returns:
-        (i, j, count) with i < j, sorted by i, then j; see :func:`nbutils.cofiring.pairs_from`.
+        Number of pairs, int64, shape (examples + 1,).
 
     Raises:
         ValueError: too many examples.
 
     Examples:
-        >>> [part.tolist() for part in device_pairs([[1, 1, 0], [1, 1, 1]], 1, "cpu")]
+        >>> device_histogram([[1, 1, 0], [1, 1, 0]], "cpu").tolist()
+        [2, 0, 1]
+    """
+    import torch
+
+    ones = _ones(fired, device)
+    histogram = torch.zeros(len(ones) + 1, dtype=torch.int64, device=device)
+    for _, counts in _strips(ones):
+        histogram += torch.bincount(counts[counts >= 0].long(), minlength=len(ones) + 1)
+    return histogram.cpu().numpy()
+
+
+def device_pairs(fired: Any, threshold: int, device: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs that fire together at least so often, as :func:`nbutils.cofiring.pairs_from`, on a device.
+
+    Args:
+        fired: activation pattern matrix, shape (examples, neurons), boolean; fewer than 2**24 examples.
+        threshold: smallest count, at least 1.
+        device: a name that PyTorch knows.
+
+    Returns:
+        (i, j, count) with i < j, sorted by i, then j.
+
+    Raises:
+        ValueError: too many examples.
+
+    Examples:
+        >>> [part.tolist() for part in device_pairs([[1, 1, 0], [1, 1, 1]], 2, "cpu")]
         [[0], [1], [2]]
     """
     import torch
 
-    matrix = as_fired(fired)
-    examples = len(matrix)
-    if examples >= EXACT:
-        raise ValueError(f"fired must have fewer than 2**24 examples on a device, received {examples}; use 'cpu'")
-    ones = torch.from_numpy(matrix).to(device).float()
-    histogram = torch.zeros(examples + 1, dtype=torch.int64, device=device)
-    for _, counts in _strips(ones):
-        histogram += torch.bincount(counts[counts >= 0].long(), minlength=examples + 1)
-    at_least = histogram.flip(0).cumsum(0).flip(0)
-    threshold = max(1, int((at_least >= wanted).sum()) - 1)
     found = []
-    for start, counts in _strips(ones):
+    for start, counts in _strips(_ones(fired, device)):
         rows, columns = torch.nonzero(counts >= threshold, as_tuple=True)
         found.append((rows + start, columns + start, counts[rows, columns]))
     rows, columns, weights = (torch.cat(parts).cpu().numpy() for parts in zip(*found, strict=True))
     return rows.astype(np.int32), columns.astype(np.int32), weights.astype(np.uint32)
+
+
+def _ones(fired: Any, device: str) -> torch.Tensor:
+    import torch
+
+    matrix = as_fired(fired)
+    if len(matrix) >= EXACT:
+        raise ValueError(f"fired must have fewer than 2**24 examples on a device, received {len(matrix)}; use 'cpu'")
+    return torch.from_numpy(matrix).to(device).float()
 
 
 def _strips(ones: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:

@@ -66,8 +66,7 @@ def inside_weights(
         for entry in range(indptr[i], indptr[i + 1]):
             weight = data[entry]
             strength += weight
-            shared += (
-                weight if group[indices[entry]] == own else 0.0
-            )  # no branch: it would be guessed wrong half the time
+            # Without a branch, which the processor would guess wrong half the time.
+            shared += weight if group[indices[entry]] == own else 0.0
         total[own] += strength
         inside[own] += shared

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from nbutils.arrays import as_graph, as_numpy, require_share, share_count
 from nbutils.cofiring import count_histogram, count_threshold, pack_firing, pairs_from
-from nbutils.devices import device_pairs, resolve_device
+from nbutils.devices import device_histogram, device_pairs, resolve_device
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -90,10 +90,11 @@ def activation_pattern_graph(fired: Any, density: float = 0.05, device: str = "c
     pairs = packed.neurons * (packed.neurons - 1) // 2
     if pairs == 0:
         return sp.csr_array((packed.neurons, packed.neurons), dtype=np.float64)
-    if where != "cpu":
-        return graph_from_pairs(packed.neurons, *device_pairs(packed.unpack(), share_count(share, pairs), where))
-    threshold = count_threshold(count_histogram(packed), share_count(share, pairs))
-    return graph_from_pairs(packed.neurons, *pairs_from(packed, threshold))
+    matrix = None if where == "cpu" else packed.unpack()
+    histogram = count_histogram(packed) if where == "cpu" else device_histogram(matrix, where)
+    threshold = count_threshold(histogram, share_count(share, pairs))
+    heavy = pairs_from(packed, threshold) if where == "cpu" else device_pairs(matrix, threshold, where)
+    return graph_from_pairs(packed.neurons, *heavy)
 
 
 def graph_from_pairs(neurons: int, rows: Any, columns: Any, weights: Any) -> sp.csr_array:

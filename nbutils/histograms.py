@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from nbutils.bits import loop
 
 __all__ = ["count_bins"]
 
 
-@njit(cache=True, nogil=True)
+@loop
 def count_bins(values: np.ndarray, scale: np.ndarray, counts: np.ndarray) -> None:
     """Add each positive value of column i to bin ceil(value * scale[i]) - 1 of `counts[:, i]`, kept within the bins."""
     bins = counts.shape[0]

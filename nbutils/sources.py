@@ -48,7 +48,7 @@ class Source:
         licence: as its publisher states it.
         citation: whom to cite.
         files: the files found under a folder; none where it is missing.
-        read: from the folder and those files to images.
+        read: from those files to images.
         fetch: downloads it into the folder; None where users must do it themselves.
         advice: which files belong into the folder, for those who put them there by hand.
         labels: known numbers of images of each class, training and test; None where they depend on the copy.
@@ -59,7 +59,7 @@ class Source:
     licence: str
     citation: str
     files: Callable[[Path], list[Path]]
-    read: Callable[[Path, list[Path]], Images]
+    read: Callable[[list[Path]], Images]
     fetch: Callable[[Path], None] | None
     advice: str
     labels: tuple[tuple[int, ...], tuple[int, ...]] | None
@@ -81,10 +81,10 @@ def _idx_files(kind: str) -> Callable[[Path], list[Path]]:
     return files
 
 
-def _read_idx(kind: str, classes: tuple[str, ...]) -> Callable[[Path, list[Path]], Images]:
+def _read_idx(kind: str, classes: tuple[str, ...]) -> Callable[[list[Path]], Images]:
     """Through torchvision, which unpacks beside the archives: in a copy, for the folder may be read-only."""
 
-    def read(_folder: Path, files: list[Path]) -> Images:
+    def read(files: list[Path]) -> Images:
         reader = getattr(torchvision_datasets(), kind)
         expected = dict(reader.resources)
         for file in files:
@@ -105,11 +105,14 @@ def _read_idx(kind: str, classes: tuple[str, ...]) -> Callable[[Path, list[Path]
     return read
 
 
-def _fetch(kind: str) -> Callable[[Path], None]:
+def _idx(kind: str, classes: tuple[str, ...]) -> dict[str, Any]:
+    """What data sets in the format of MNIST share."""
+
     def fetch(folder: Path) -> None:
         getattr(torchvision_datasets(), kind)(folder, download=True)
 
-    return fetch
+    advice = f"{kind}/raw/train-images-idx3-ubyte.gz and the three files that go with it"
+    return {"files": _idx_files(kind), "read": _read_idx(kind, classes), "fetch": fetch, "advice": advice}
 
 
 def _cifar_files(folder: Path) -> list[Path]:
@@ -123,7 +126,7 @@ def _cifar_files(folder: Path) -> list[Path]:
     return []
 
 
-def _read_cifar(_folder: Path, files: list[Path]) -> Images:
+def _read_cifar(files: list[Path]) -> Images:
     file = files[0]
     if file.name != "cifar-10-python.tar.gz":
         found = _pictures(file, "a copy as JPEG, not the original pixels")
@@ -202,10 +205,7 @@ SOURCES = {
         about="70,000 handwritten digits, 28x28 pixels, grey",
         licence="none stated by the publisher; commonly passed on as CC BY-SA 3.0",
         citation="LeCun, Bottou, Bengio and Haffner (1998), doi:10.1109/5.726791",
-        files=_idx_files("MNIST"),
-        read=_read_idx("MNIST", DIGITS),
-        fetch=_fetch("MNIST"),
-        advice="MNIST/raw/train-images-idx3-ubyte.gz and the three files that go with it",
+        **_idx("MNIST", DIGITS),
         labels=MNIST_LABELS,
     ),
     "fashion-mnist": Source(
@@ -213,10 +213,7 @@ SOURCES = {
         about="70,000 garments, 28x28 pixels, grey",
         licence="MIT, copyright 2017 Zalando SE",
         citation="Xiao, Rasul and Vollgraf (2017), arXiv:1708.07747",
-        files=_idx_files("FashionMNIST"),
-        read=_read_idx("FashionMNIST", GARMENTS),
-        fetch=_fetch("FashionMNIST"),
-        advice="FashionMNIST/raw/train-images-idx3-ubyte.gz and the three files that go with it",
+        **_idx("FashionMNIST", GARMENTS),
         labels=((6000,) * 10, (1000,) * 10),
     ),
     "cifar10": Source(
@@ -236,7 +233,7 @@ SOURCES = {
         licence="CC BY-SA 3.0",
         citation="Mohanty, Hughes and Salathé (2016), doi:10.3389/fpls.2016.01419; Hughes, Salathé, arXiv:1511.08060",
         files=_plant_files,
-        read=lambda _folder, files: _pictures(files[0], "a subset of 15 classes, resized to 64x64"),
+        read=lambda files: _pictures(files[0], "a subset of 15 classes, resized to 64x64"),
         fetch=None,
         advice="pictures of one size in PlantVillage/PlantVillage64/train/<class>/ and the same for test",
         labels=None,

@@ -12,7 +12,7 @@ import torch
 from nbutils import devices
 from nbutils.activations import firing
 from nbutils.cofiring import cofiring_counts, count_histogram, count_threshold, pack_firing, pairs_from
-from nbutils.devices import device_counts, device_pairs, resolve_device
+from nbutils.devices import device_counts, device_histogram, device_pairs, resolve_device
 from nbutils.graphs import activation_pattern_graph
 
 HERE = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
@@ -27,8 +27,10 @@ def test_counts_and_pairs_are_those_of_packed_bits(device, examples, neurons, sh
     assert (device_counts(fired, device) == cofiring_counts(fired)).all()
     packed = pack_firing(fired)
     for wanted in {1, neurons, neurons * (neurons - 1) // 2} - {0}:
-        expected = pairs_from(packed, count_threshold(count_histogram(packed), wanted))
-        found = device_pairs(fired, wanted, device)
+        histogram = device_histogram(fired, device)
+        assert (histogram == count_histogram(packed)).all()
+        threshold = count_threshold(histogram, wanted)
+        expected, found = pairs_from(packed, threshold), device_pairs(fired, threshold, device)
         assert all((a == b).all() and a.dtype == b.dtype for a, b in zip(found, expected, strict=True))
 
 
@@ -38,6 +40,8 @@ def test_sums_that_float32_cannot_hold_are_split(monkeypatch):
     assert (device_counts(fired, "cpu") == cofiring_counts(fired)).all()
     with pytest.raises(ValueError, match="fewer than 2\\*\\*24 examples on a device, received 100"):
         device_pairs(fired, 3, "cpu")
+    with pytest.raises(ValueError, match="fewer than 2\\*\\*24 examples on a device, received 100"):
+        device_histogram(fired, "cpu")
 
 
 def test_names_of_devices():
@@ -63,7 +67,8 @@ def test_a_device_is_asked_for_by_name(monkeypatch):
     for module in ("cofiring", "graphs"):
         monkeypatch.setattr(f"nbutils.{module}.resolve_device", lambda _name: "cuda")
     monkeypatch.setattr("nbutils.cofiring.device_counts", lambda f, _where: device_counts(f, HERE[-1]))
-    monkeypatch.setattr("nbutils.graphs.device_pairs", lambda f, wanted, _where: device_pairs(f, wanted, HERE[-1]))
+    monkeypatch.setattr("nbutils.graphs.device_histogram", lambda f, _where: device_histogram(f, HERE[-1]))
+    monkeypatch.setattr("nbutils.graphs.device_pairs", lambda f, least, _where: device_pairs(f, least, HERE[-1]))
     for given in (fired, pack_firing(fired)):
         assert (cofiring_counts(given, "cuda") == expected[0]).all()
         assert (activation_pattern_graph(given, device="cuda") != expected[1]).nnz == 0
