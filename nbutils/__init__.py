@@ -9,14 +9,14 @@ from importlib import import_module
 from typing import Any
 
 _WHERE = {
-    "activations": ("activation_histogram", "class_means", "firing"),
+    "activations": ("activation_histogram", "class_means", "effective_rank", "firing"),
     "baselines": ("class_selectivity", "dead_share"),
     "blocks": ("graph_in_blocks",),
     "cofiring": ("cofiring_counts",),
     "communities": ("Communities", "detect_communities", "modularity", "well_defined_communities"),
     "comparisons": ("between_run_table", "naive_table", "partial_correlation"),
     "correlations": ("between_conditions", "correlation", "session_permutation"),
-    "datasets": ("Dataset", "load_dataset", "probe_indices"),
+    "datasets": ("Dataset", "load_dataset"),
     "devices": ("resolve_device",),
     "display": ("callout", "say", "show", "show_table"),
     "entropy": ("binned_entropy", "class_conditional_entropy", "firing_entropy", "pattern_entropy", "unique_share"),
@@ -31,6 +31,7 @@ _WHERE = {
     "notebook": ("open_page",),
     "nulls": ("circular_shift_null", "within_class_null"),
     "runs": ("Run", "run_once"),
+    "sampling": ("balanced_indices", "probe_indices"),
     "specs": ("RunSpec",),
     "streaming": ("CofiringCounter",),
     "stats": ("bootstrap_interval", "holm", "sign_flip"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from nbutils.arrays import as_activations, as_labels, require_share, share_count
 
-__all__ = ["activation_histogram", "class_means", "firing", "firing_share"]
+__all__ = ["activation_histogram", "class_means", "effective_rank", "firing", "firing_share"]
 
 RULES = "'top-decile', 'positive' or 'top:<share>' with a share above 0 and at most 1, such as 'top:0.05'"
 
@@ -100,6 +100,38 @@ def activation_histogram(activations: Any, bins: int = 10) -> np.ndarray:
     counts = np.zeros((bins, values.shape[1]), np.int64)
     histograms.count_bins(values, scale, counts)
     return counts
+
+
+def effective_rank(activations: Any) -> float:
+    """In how many directions activations spread about evenly.
+
+    exp(-sum_k p_k ln p_k), with p_k the singular values of the activation matrix, divided by their sum.
+
+    Args:
+        activations: shape (examples, neurons), finite.
+
+    Returns:
+        From 1 to min(examples, neurons); 0.0 where all activations are 0.
+
+    Raises:
+        ValueError: `activations` is not a finite matrix.
+
+    Examples:
+        >>> round(effective_rank([[1.0, 0.0], [0.0, 1.0]]), 12), round(effective_rank([[1.0, 1.0], [2.0, 2.0]]), 12)
+        (2.0, 1.0)
+
+    References:
+        Roy and Vetterli (2007), "The effective rank: a measure of effective dimensionality".
+    """
+    values = np.asarray(as_activations(activations), dtype=np.float64)
+    flat = values if values.shape[0] >= values.shape[1] else values.T
+    size = np.sqrt(np.clip(np.linalg.eigvalsh(flat.T @ flat), 0, None))
+    # What squaring leaves of rounding is no direction.
+    kept = size[size > 1e-7 * size.max(initial=0.0)]
+    if not kept.size:
+        return 0.0
+    shares = kept / kept.sum()
+    return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
 def firing_share(rule: str) -> float | None:

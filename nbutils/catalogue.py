@@ -33,12 +33,21 @@ class Name:
         path: the folder, or None.
         size: height and width to resize to; None keeps them.
         colour: three channels, one, or (None) what the pictures have; only folders may choose.
+        thousands: how many thousand training images to take; None takes all. Only public ones have fewer.
     """
 
     base: str
     path: Path | None
     size: int | None
     colour: bool | None
+    thousands: int | None = None
+
+    @property
+    def whole(self) -> str:
+        """Name of the same data set with all its training images."""
+        name = f"{FOLDER}{self.path}" if self.path is not None else self.base
+        size = "" if self.size is None else f"@{self.size}"
+        return name + size + {None: "", True: "@colour", False: "@grey"}[self.colour]
 
 
 @dataclass(frozen=True)
@@ -58,8 +67,9 @@ def parse_name(name: str) -> Name:
     """Take the name of a data set apart.
 
     Args:
-        name: a name of `BUILT_IN` or `SOURCES`; a public one may be followed by "@" and a height and width, such as
-            "plantvillage@32"; or "folder:PATH", which may be followed by "@32", "@grey", "@colour", or "@32@grey".
+        name: a name of `BUILT_IN` or `SOURCES`; one of `SOURCES` may be followed by "-10k" for 10,000 training images,
+            equally many of each class, and by "@" and a height and width, such as "plantvillage@32"; or "folder:PATH",
+            which may be followed by "@32", "@grey", "@colour", or "@32@grey".
 
     Returns:
         A :class:`Name`.
@@ -68,21 +78,25 @@ def parse_name(name: str) -> Name:
         ValueError: no such data set; the message lists what there is.
 
     Examples:
-        >>> parse_name("folder:my pictures@32@grey")
-        Name(base='', path=PosixPath('my pictures'), size=32, colour=False)
+        >>> parse_name("cifar10-10k@16")
+        Name(base='cifar10', path=None, size=16, colour=None, thousands=10)
     """
     match = re.fullmatch(r"(folder:)?(.+?)(?:@(\d{1,4}))?(?:@(grey|colour))?", name) if isinstance(name, str) else None
     if match:
         is_folder, base, size, colour = match.groups()
         number = int(size) if size else None
         plain = base in BUILT_IN and not (size or colour)
+        fewer = re.fullmatch(r"(.+)-([1-9]\d{0,3})k", base)
         if number != 0 and is_folder:
             return Name("", Path(base).expanduser(), number, None if colour is None else colour == "colour")
         if number != 0 and (plain or (base in SOURCES and not colour)):
             return Name(base, None, number, None)
+        if number != 0 and fewer and fewer[1] in SOURCES and not colour:
+            return Name(fewer[1], None, number, None, int(fewer[2]))
     known = ", ".join([*BUILT_IN, *SOURCES])
     raise ValueError(
-        f"dataset must be one of {known}, a public one perhaps with '@' and a size, or 'folder:PATH', received {name!r}"
+        f"dataset must be one of {known}, the last {len(SOURCES)} perhaps with '-10k' for 10,000 training images and "
+        f"'@32' for their size, or 'folder:PATH', received {name!r}"
     )
 
 

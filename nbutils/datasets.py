@@ -13,12 +13,10 @@ import numpy as np
 import pandas as pd
 
 from nbutils.catalogue import BUILT_IN, Name, keep_images, parse_name
+from nbutils.sampling import SPLIT_SEED, balanced_indices
 from nbutils.sources import SOURCES
 
-__all__ = ["DATASETS", "TITLES", "Dataset", "label_noise", "load_dataset", "probe_indices"]
-
-SPLIT_SEED = 20210604  # one fixed split per data set, the same for every run
-PROBE_SIZE = 2000
+__all__ = ["DATASETS", "TITLES", "Dataset", "label_noise", "load_dataset"]
 
 
 @dataclass(frozen=True)
@@ -134,39 +132,6 @@ def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:
     return replace(data, train_labels=given)
 
 
-def probe_indices(labels: np.ndarray, size: int | None = None) -> np.ndarray:
-    """The fixed probe set: which training examples are watched at every snapshot.
-
-    Args:
-        labels: true label of every training example, shape (examples,).
-        size: number of examples; None means 2,000, or all where there are fewer.
-
-    Returns:
-        Indices, shape (size,), in random but fixed order, equally many of every class as far as the classes allow.
-
-    Raises:
-        ValueError: `size` is below 1 or larger than the training set.
-
-    Examples:
-        >>> probe_indices(np.array([0, 0, 0, 1, 1, 1]), size=4).shape
-        (4,)
-    """
-    total = len(labels)
-    if size is None:
-        size = min(PROBE_SIZE, total)
-    if not 1 <= size <= total:
-        raise ValueError(f"probe must be from 1 to {total}, the number of training examples; received {size!r}")
-    rng = np.random.default_rng(SPLIT_SEED)
-    order = rng.permutation(total)
-    # Rank of each example within its class: taking the lowest ranks first fills the classes evenly.
-    by_class = np.argsort(labels[order], kind="stable")
-    _, start, counts = np.unique(labels[order][by_class], return_index=True, return_counts=True)
-    rank = np.empty(total, dtype=np.int64)
-    rank[by_class] = np.arange(total) - np.repeat(start, counts)
-    chosen = order[np.argsort(rank, kind="stable")[:size]]
-    return rng.permutation(chosen)
-
-
 def _digits() -> tuple[np.ndarray, np.ndarray, int, tuple[int, int], str]:
     from sklearn.datasets import load_digits
 
@@ -223,25 +188,32 @@ def _built_in(name: str) -> Dataset:
 
 
 def _kept(name: str, asked: Name) -> Dataset:
-    kept, source = keep_images(name), SOURCES.get(asked.base)
+    kept, source = keep_images(asked.whole), SOURCES.get(asked.base)
     images = kept.images
-    train, test = (np.array(pixels).reshape(len(pixels), -1) for pixels in (images.train, images.test))
-    labels, test_labels = np.array(images.train_labels), np.array(images.test_labels)
+    train, test = (pixels.reshape(len(pixels), -1) for pixels in (images.train, images.test))
+    labels, version, origin = np.array(images.train_labels), kept.version, images.origin
     title = source.title if source else f"Folder {asked.path.name if asked.path else ''}"
+    if asked.size is not None:
+        title = f"{title}, {asked.size}×{asked.size}"
+    if asked.thousands is not None:
+        chosen = balanced_indices(labels, 1000 * asked.thousands, f"number of examples in {name!r}")
+        train, labels = train[chosen], labels[chosen]
+        version = hashlib.sha256(version.encode() + chosen.tobytes()).hexdigest()[:12]
+        title, origin = f"{title}, {len(chosen):,} images", f"{origin}; {len(chosen):,} of its training images"
     return Dataset(
         name=name,
-        title=title if asked.size is None else f"{title}, {asked.size}×{asked.size}",
+        title=title,
         train_pixels=train,
         levels=255,
         train_labels=labels,
         train_true=labels,
         test_pixels=test,
-        test_labels=test_labels,
+        test_labels=np.array(images.test_labels),
         image_shape=images.train.shape[1:],
         classes=images.classes,
-        version=kept.version,
+        version=version,
         about=source.about if source else "pictures of your own",
-        origin=images.origin,
+        origin=origin,
         licence=source.licence if source else "",
         citation=source.citation if source else "",
     )

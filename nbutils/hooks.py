@@ -136,19 +136,22 @@ def capture_activations(
     if examples.ndim == 0 or len(examples) == 0:
         raise ValueError(f"inputs must hold at least one example, received shape {tuple(examples.shape)}")
     device = next((p.device for p in model.parameters()), examples.device)
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in matching_layers(model, layers)}
+    found: dict[str, np.ndarray] = {}
+    names = matching_layers(model, layers)
     was_training = model.training
     model.eval()
     try:
         with torch.no_grad(), capture(model, layers) as seen:
-            for batch in examples.split(batch_size):
-                batch = batch.to(device)
+            for start in range(0, len(examples), batch_size):
+                batch = examples[start : start + batch_size].to(device)
                 model(batch if prepare is None else prepare(batch))
-                for name in parts:
-                    parts[name].append(neuron_activations(seen[name], name, reduce).cpu().numpy())
+                for name in names:
+                    part = neuron_activations(seen[name], name, reduce).cpu().numpy()
+                    whole = found.setdefault(name, np.empty((len(examples), part.shape[1]), part.dtype))
+                    whole[start : start + len(part)] = part
     finally:
         model.train(was_training)
-    return {name: np.concatenate(batches) for name, batches in parts.items()}
+    return found
 
 
 def neuron_activations(output: torch.Tensor, name: str = "", reduce: str = "mean") -> torch.Tensor:
@@ -174,8 +177,9 @@ def neuron_activations(output: torch.Tensor, name: str = "", reduce: str = "mean
         raise ValueError(f"layer {name!r} gave shape {tuple(output.shape)}; (examples, neurons, ...) is needed")
     if output.ndim == 3:  # (examples, tokens, features)
         output = output.transpose(1, 2)
-    flat = output.float().flatten(2) if output.ndim > 2 else output.float()[:, :, None]
-    values = flat.mean(dim=2) if reduce == "mean" else flat.amax(dim=2)
+    values = output.float()
+    if output.ndim > 2:
+        values = values.flatten(2).mean(dim=2) if reduce == "mean" else values.flatten(2).amax(dim=2)
     if not torch.isfinite(values).all():
         bad = int((~torch.isfinite(values)).sum())
         raise NonFiniteError(f"layer {name!r} holds {bad} NaN or infinite activations")

@@ -184,7 +184,7 @@ def measure_run(run: Run, spec: MeasureSpec | None = None, store: Store | None =
     if (record := store.read(where)) is None:
         with store.lock(where):
             if (record := store.read(where)) is None:
-                epochs = run.history["epoch"] if spec.every_epoch else (0, run.spec.epochs)
+                epochs = run.history["epoch"] if spec.every_epoch else (0, run.last_epoch)
                 rows = [_measure_epoch(run, int(epoch), spec) for epoch in epochs]
                 record = {**determinants, "rows": rows, "provenance": provenance()}
                 store.write(where, record)
@@ -215,7 +215,7 @@ def _address(determinants: dict[str, Any]) -> str:
 
 def _measure_epoch(run: Run, epoch: int, spec: MeasureSpec) -> dict[str, float]:
     fired, labels = run.fired(epoch), run.probe_labels
-    ends = epoch in (0, run.spec.epochs)
+    ends = epoch in (0, run.last_epoch)
     draws = spec.null_draws if ends else 0
     rng = np.random.default_rng([run.spec.seed, epoch])
     return {

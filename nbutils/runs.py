@@ -31,6 +31,7 @@ __all__ = ["Run", "run_address", "run_once", "run_together"]
 
 # The modules that decide what a run contains. A change of what they do retrains; a change anywhere else never does.
 MAKERS = (
+    "sampling",
     "datasets",
     "architectures",
     "models",
@@ -87,6 +88,11 @@ class Run:
         """The fields of :class:`nbutils.training.Epoch`, one row per epoch from 0, the untrained network."""
         return pd.DataFrame(self.record["history"])
 
+    @property
+    def last_epoch(self) -> int:
+        """Number of epochs trained; fewer than asked for where `stop_at` ended training."""
+        return int(self.record["history"][-1]["epoch"])
+
     @cached_property
     def layers(self) -> np.ndarray:
         """Hidden layer of every neuron, numbered from 1, shape (neurons,)."""
@@ -97,11 +103,15 @@ class Run:
     def _snapshots(self) -> dict[str, np.ndarray]:
         return self.store.arrays(self.address, "snapshots")
 
+    @cached_property
+    def _checkpoints(self) -> dict[str, np.ndarray]:
+        return self.store.arrays(self.address, "checkpoints")
+
     def fired(self, epoch: int, rule: str | None = None) -> np.ndarray:
         """Activation pattern matrix over the probe set after an epoch, boolean, shape (probe, neurons).
 
         Args:
-            epoch: 0 (untrained) up to `spec.epochs`; -1 is the last.
+            epoch: 0 (untrained) up to `last_epoch`; -1 is the last.
             rule: None for the run's own firing rule, or "positive".
         """
         key = {None: "fired", self.spec.firing: "fired", "positive": "positive"}.get(rule)
@@ -128,16 +138,28 @@ class Run:
         return self._snapshots["probe_labels"]
 
     def network(self, epoch: int = -1) -> Module:
-        """The trained network (-1), or the untrained one (0), in evaluation mode."""
-        if epoch not in (0, -1):
-            raise ValueError(f"only the first (0) and the last (-1) weights are stored, received epoch {epoch!r}")
+        """The trained network (-1), the untrained one (0), or with checkpoints that of any epoch; in evaluation mode.
+
+        Raises:
+            ValueError: the weights of that epoch are not stored.
+        """
+        if self.spec.checkpoints and not -1 <= epoch <= self.last_epoch:
+            raise ValueError(f"epoch must be from 0 to {self.last_epoch}, or -1 for the last, received {epoch!r}")
+        if not self.spec.checkpoints and epoch not in (0, -1):
+            raise ValueError(
+                f"only the first (0) and the last (-1) weights are stored, received epoch {epoch!r}; "
+                "ask for a run with checkpoints=True"
+            )
         import torch
 
         from nbutils.models import build_model
 
         data = load_dataset(self.spec.dataset)
         model = build_model(self.spec.model, data.train_pixels.shape[1], len(data.classes), self.spec.dropout)
-        stored = self.store.arrays(self.address, "first_weights" if epoch == 0 else "last_weights")
+        if epoch in (0, -1):
+            stored = self.store.arrays(self.address, "first_weights" if epoch == 0 else "last_weights")
+        else:
+            stored = {name: values[epoch] for name, values in self._checkpoints.items()}
         model.load_state_dict({name: torch.from_numpy(values) for name, values in stored.items()})
         return model.eval()
 

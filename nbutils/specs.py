@@ -9,8 +9,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from nbutils.activations import firing_share
 from nbutils.architectures import hidden_widths
 from nbutils.catalogue import parse_name
-from nbutils.datasets import Dataset, label_noise, load_dataset, probe_indices
+from nbutils.datasets import Dataset, label_noise, load_dataset
 from nbutils.devices import resolve_device
+from nbutils.sampling import probe_indices
 
 __all__ = ["RunSpec", "checked_by", "known_dataset"]
 
@@ -51,6 +52,10 @@ class RunSpec(BaseModel):
         seed: decides initialisation, order of examples, dropout and redrawn labels.
         probe: examples in the probe set; None means 2,000, or all training examples where there are fewer.
         firing: rule that turns activations into firing.
+        input_scale: factor on the images in training only; capture always sees them from 0 to 1. 255 is what the
+            paper's released code does.
+        stop_at: training accuracy that ends training early; None trains all epochs.
+        checkpoints: keep the weights after every epoch, not only the first and the last.
         device: what trains and captures: "cpu", "cuda", or "auto", which becomes one of them. Roundings differ between
             devices, so runs on different ones are different runs.
     """
@@ -67,6 +72,9 @@ class RunSpec(BaseModel):
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     probe: Annotated[int, Field(ge=1)] | None = None
     firing: Annotated[str, checked_by(firing_share)] = "top-decile"
+    input_scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    stop_at: Annotated[float, Field(gt=0, le=1)] | None = None
+    checkpoints: bool = False
     device: Annotated[str, AfterValidator(resolve_device)] = "cpu"
 
     def data(self) -> Dataset:

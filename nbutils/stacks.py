@@ -1,6 +1,6 @@
 """Networks of one shape trained side by side: one product for all matrices of a layer, one update for all weights.
 
-Small networks leave a processor idle between calls; ten of them in one call do not. Each ends with the same bits,
+Small networks leave a processor idle between calls; five of them in one call do not. Each ends with the same bits,
 whichever others stand beside it.
 """
 

@@ -93,11 +93,13 @@ class Store:
     def mapped(self, address: str, name: str) -> np.ndarray:
         """An array that was stored plain, mapped from disk: processes share it, and only what is used is read.
 
+        Writing to it changes this process's copy, never the file.
+
         Raises:
             OSError: it cannot be read; the result is set aside, so that asking again computes it anew.
         """
         try:
-            return np.load(self.path(address) / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+            return np.load(self.path(address) / f"{name}.npy", mmap_mode="c", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             self.discard(address, f"is damaged ({error})")
             raise OSError(f"stored result {address} was damaged and has been set aside; ask for it again") from error

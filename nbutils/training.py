@@ -10,22 +10,29 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import nn
+from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from nbutils.architectures import stack_size
 from nbutils.datasets import Dataset
 from nbutils.stacks import Stack
 
-__all__ = ["Epoch", "TrainingSettings", "one_thread", "score", "train"]
+__all__ = ["Epoch", "TrainingSettings", "margins", "one_thread", "score", "sharpness", "train"]
+
+SHAKES = 3  # draws of the noise of `sharpness`
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Adam with a fixed learning rate; the paper uses batches of 32 and Keras' default rate of 0.001."""
+    """Adam with a fixed learning rate; the paper uses batches of 32 and Keras' default rate of 0.001.
+
+    `input_scale` multiplies the images, which lie between 0 and 1.
+    """
 
     epochs: int = 10
     batch_size: int = 32
     learning_rate: float = 0.001
+    input_scale: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,9 @@ class Epoch:
         test_accuracy: share of the test set predicted right.
         parameter_norm: Euclidean norm of all parameters.
         distance: Euclidean distance of all parameters from their initial values.
+        margin: 10th percentile over the training set of :func:`margins`, in logits.
+        sharpness: rise of the loss over the probe set, see :func:`sharpness`, in nats.
+        effective_rank: of the last hidden layer over the probe set, see :func:`nbutils.activations.effective_rank`.
     """
 
     epoch: int
@@ -51,6 +61,9 @@ class Epoch:
     test_accuracy: float
     parameter_norm: float
     distance: float
+    margin: float
+    sharpness: float
+    effective_rank: float
 
 
 @contextmanager
@@ -106,7 +119,7 @@ def train(
         order = torch.stack([torch.randperm(len(pixels), generator=generator) for generator in orders]).to(device)
         luck = [np.random.default_rng([seed, epoch]) for seed in seeds]
         for batch in order.split(settings.batch_size, dim=1):
-            inputs = pixels[batch].float().div_(data[0].levels)
+            inputs = pixels[batch].float().div_(data[0].levels / settings.input_scale)
             stack.step(inputs, labels.gather(1, batch), _kept(stack, luck, batch))
         yield epoch
 
@@ -138,3 +151,57 @@ def score(logits: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
     """
     loss = cross_entropy(torch.from_numpy(logits), torch.from_numpy(labels)).item()
     return loss, float((logits.argmax(axis=1) == labels).mean())
+
+
+def margins(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """By how much each example's own class beats the best other one.
+
+    Args:
+        logits: outputs, shape (examples, classes), at least 2 classes.
+        labels: class per example, shape (examples,).
+
+    Returns:
+        Logit of the label minus the largest other logit, shape (examples,); negative where the network is wrong.
+
+    Examples:
+        >>> margins(np.array([[3.0, 1.0], [0.0, 4.0]]), np.array([0, 0])).tolist()
+        [2.0, -4.0]
+    """
+    others = logits.copy()
+    own = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
+    np.put_along_axis(others, labels[:, None], -np.inf, axis=1)
+    return own - others.max(axis=1)
+
+
+@torch.no_grad()
+def sharpness(model: nn.Module, inputs: torch.Tensor, labels: torch.Tensor, share: float = 0.2) -> float:
+    """How much the loss rises when every parameter is disturbed in proportion to its size.
+
+    Mean over three draws of L(w (1 + share * e)) - L(w), e standard normal, one number per parameter; the same draws
+    for every network of one shape, so that networks can be compared.
+
+    Args:
+        model: any network; it is left as it is, and runs in its present mode.
+        inputs: examples.
+        labels: class per example, shape (examples,).
+        share: standard deviation of the disturbance, relative to each parameter.
+
+    Returns:
+        Nats; about 0 in a flat minimum, and negative where disturbing happens to help.
+
+    Examples:
+        >>> sharpness(nn.Linear(3, 2), torch.zeros(4, 3), torch.zeros(4, dtype=torch.int64), share=0.0)
+        0.0
+
+    References:
+        Magnitude-aware sharpness: Jiang et al. (2020), arXiv:1912.02178.
+    """
+    source, rises = torch.Generator().manual_seed(0), []
+    before = cross_entropy(model(inputs), labels)
+    for _ in range(SHAKES):
+        shaken = {
+            name: values * (1 + share * torch.randn(values.shape, generator=source).to(values.device))
+            for name, values in model.named_parameters()
+        }
+        rises.append(cross_entropy(functional_call(model, shaken, (inputs,)), labels) - before)
+    return float(torch.stack(rises).mean())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from nbutils.activations import activation_histogram, class_means, firing, firing_share
+from nbutils.activations import activation_histogram, class_means, effective_rank, firing, firing_share
 from nbutils.baselines import class_selectivity, dead_share
 
 
@@ -91,3 +91,19 @@ def test_histograms_are_numpy_s(rng, kind, bins):
 def test_dead_share():
     assert dead_share([[0, 0, 1], [0, 1, 0]]) == pytest.approx(1 / 3)
     assert dead_share(np.zeros((2, 0), bool)) == 0.0
+
+
+@pytest.mark.parametrize("shape", [(50, 7), (7, 50), (20, 20)])
+def test_effective_rank_is_that_of_the_singular_values(rng, shape):
+    values = rng.random(shape)
+    size = np.linalg.svd(values, compute_uv=False)
+    shares = size / size.sum()
+    assert effective_rank(values) == pytest.approx(np.exp(-(shares * np.log(shares)).sum()))
+
+
+def test_effective_rank_of_simple_matrices():
+    assert effective_rank(np.eye(5)) == pytest.approx(5)
+    assert effective_rank(np.ones((4, 3))) == pytest.approx(1)
+    assert effective_rank(np.zeros((4, 3))) == 0.0
+    with pytest.raises(ValueError, match="NaN"):
+        effective_rank([[np.nan]])

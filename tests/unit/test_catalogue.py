@@ -40,14 +40,38 @@ def pictures(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", ["mnist@28", "plantvillage@32", "folder:a b/c", "folder:x@8", "folder:x@8@colour", "digits"]
+    "name",
+    [
+        "mnist@28",
+        "plantvillage@32",
+        "folder:a b/c",
+        "folder:x@8",
+        "folder:x@8@colour",
+        "digits",
+        "mnist-10k",
+        "cifar10-1k@16",
+    ],
 )
 def test_names(name):
     assert parse_name(name)
 
 
 @pytest.mark.parametrize(
-    "name", ["mnsit", "mnist@0", "mnist@big", "digits@8", "mnist@28@grey", "folder:", "", "../mnist", None, 3]
+    "name",
+    [
+        "mnsit",
+        "mnist@0",
+        "mnist@big",
+        "digits@8",
+        "mnist@28@grey",
+        "folder:",
+        "",
+        "../mnist",
+        "mnist-0k",
+        "digits-1k",
+        None,
+        3,
+    ],
 )
 def test_other_names_are_refused(name):
     with pytest.raises(
@@ -259,11 +283,26 @@ def test_incomplete_and_damaged_archives_are_named(tmp_path, own_store, monkeypa
         read_cifar_batches(archive)
 
 
-def test_mapped_arrays_cannot_be_written(pictures, own_store):
+def test_writing_to_a_mapped_array_changes_nothing_on_disk(pictures, own_store):
     images = keep_images(f"folder:{pictures}").images
-    with pytest.raises(ValueError, match="read-only"):
-        images.train[0] = 0
+    before = images.train.copy()
+    images.train[:] = 0
+    assert (keep_images(f"folder:{pictures}").images.train == before).all()
     assert len(Store("data").addresses()) == 1
+
+
+@pytest.mark.skipif("mnist" not in THERE, reason="MNIST is not here")
+def test_a_smaller_version_is_balanced_and_has_a_version_of_its_own():
+    whole, few = load_dataset("mnist"), load_dataset("mnist-2k")
+    assert few.train_pixels.shape == (2000, 784)
+    assert np.bincount(few.train_true).tolist() == [200] * 10
+    assert (few.test_pixels == whole.test_pixels).all()
+    assert few.version != whole.version
+    assert all("2,000" in text for text in (few.title, few.origin))
+    rows = {row.tobytes() for row in whole.train_pixels}
+    assert all(row.tobytes() in rows for row in few.train_pixels[:50])
+    with pytest.raises(ValueError, match="number of examples in 'mnist-61k' must be from 1 to 60000"):
+        load_dataset("mnist-61k")
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess:

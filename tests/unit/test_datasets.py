@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from nbutils.catalogue import BUILT_IN
-from nbutils.datasets import DATASETS, LOADERS, TITLES, label_noise, load_dataset, probe_indices
+from nbutils.datasets import DATASETS, LOADERS, TITLES, label_noise, load_dataset
+from nbutils.sampling import probe_indices
 
 
 @pytest.mark.parametrize(("name", "total", "pixels"), [("digits", 1797, 64), ("mnist-5k", 5000, 784)])

@@ -22,6 +22,7 @@ ORDER = [
     "store",
     "pictures",
     "vision",
+    "sampling",
     "sources",
     "catalogue",
     "datasets",

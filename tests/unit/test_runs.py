@@ -16,8 +16,10 @@ from nbutils.inventory import inventory, prune
 from nbutils.measures import MeasureSpec, is_measured, measure_run
 from nbutils.recording import record_runs
 from nbutils.runs import run_address, run_once, run_together
+from nbutils.sampling import probe_indices
 from nbutils.specs import RunSpec
 from nbutils.store import Store
+from nbutils.training import margins, sharpness
 
 SMALL = RunSpec(epochs=2, model="mlp:12-6", probe=300)
 
@@ -34,6 +36,9 @@ def test_every_parameter_changes_the_address():
         "seed": 1,
         "probe": 299,
         "firing": "positive",
+        "input_scale": 255.0,
+        "stop_at": 0.9,
+        "checkpoints": True,
         "device": "cuda",
     }
     assert set(other) == set(RunSpec.model_fields)
@@ -65,7 +70,7 @@ def test_editing_a_figure_never_retrains():
 
     for makers in (runs.MAKERS, measures.MAKERS):
         assert not {"figures", "display", "notebook", "hypotheses", "stats", "publish"} & set(makers)
-    wanted = "datasets architectures models stacks training hooks histograms activations recording"
+    wanted = "sampling datasets architectures models stacks training hooks histograms activations recording"
     assert set(wanted.split()) == set(runs.MAKERS)
 
 
@@ -74,8 +79,6 @@ def test_a_stored_run_is_what_the_network_does(own_store):
     data = SMALL.data()
     for epoch in (0, -1):
         activations = np.hstack(list(capture_activations(run.network(epoch), data.train_inputs, "*.relu").values()))
-        from nbutils.datasets import probe_indices
-
         probe = probe_indices(data.train_true, 300)
         assert (run.fired(epoch) == firing(activations[probe])).all()
         assert (run.fired(epoch, "positive") == (activations[probe] > 0)).all()
@@ -322,3 +325,61 @@ def test_divergence_of_one_leaves_the_others_alone(own_store, tmp_path, monkeypa
     runs = run_together(specs)
     assert [bool(run.failed) for run in runs] == [False, True, False]
     assert runs[2].record["history"] == alone.record["history"]
+
+
+def test_checkpoints_hold_the_network_of_every_epoch():
+    spec = SMALL.model_copy(update={"checkpoints": True})
+    run, plain = run_once(spec), run_once(SMALL)
+    assert (run.fired(-1) == plain.fired(-1)).all()
+    data = spec.data()
+    probe = data.train_inputs[probe_indices(data.train_true, 300)]
+    for epoch in range(3):
+        seen = capture_activations(run.network(epoch), probe, "hidden*.relu")
+        assert (firing(np.hstack(list(seen.values()))) == run.fired(epoch)).all()
+    with pytest.raises(ValueError, match="epoch must be from 0 to 2"):
+        run.network(3)
+    with pytest.raises(ValueError, match="checkpoints=True"):
+        plain.network(1)
+
+
+def test_training_stops_once_the_training_set_is_learned():
+    spec = SMALL.model_copy(update={"epochs": 30, "stop_at": 0.8})
+    run, full = run_once(spec), run_once(SMALL.model_copy(update={"epochs": 30}))
+    accuracy = full.history["train_accuracy"]
+    assert run.last_epoch == int(np.argmax(accuracy >= 0.8)) < 30
+    assert run.history.equals(full.history.iloc[: run.last_epoch + 1])
+    assert list(measure_run(run, MeasureSpec(null_draws=1, every_epoch=False))["epoch"]) == [0, run.last_epoch]
+
+
+def test_a_run_that_stops_early_is_the_same_beside_one_that_does_not():
+    easy, hard = (SMALL.model_copy(update={"epochs": 12, "stop_at": 0.5, "labels": c}) for c in ("true", "random"))
+    together, alone = record_runs([easy, hard]), record_runs([easy])
+    assert len(together[1][0]["history"]) == 13 > len(together[0][0]["history"])
+    assert together[0][0] == alone[0][0]
+    last = [arrays["last_weights"]["output.weight"] for _, arrays in (together[0], alone[0])]
+    assert (last[0] == last[1]).all()
+
+
+def test_bright_training_is_captured_between_0_and_1():
+    spec = SMALL.model_copy(update={"input_scale": 16.0})
+    run, data = run_once(spec), spec.data()
+    assert (run.fired(0) == run_once(SMALL).fired(0)).all()  # untrained, the scale has had no effect yet
+    network, inputs = run.network(-1), torch.from_numpy(data.test_inputs)
+    right = [(network(x).argmax(dim=1).numpy() == data.test_labels).mean() for x in (inputs * 16, inputs)]
+    assert run.history["test_accuracy"].iloc[-1] == pytest.approx(right[0]) != pytest.approx(right[1])
+    probe = data.train_inputs[probe_indices(data.train_true, 300)]
+    seen = capture_activations(network, probe, "hidden*.relu")
+    assert (firing(np.hstack(list(seen.values()))) == run.fired(-1)).all()
+
+
+def test_the_history_holds_margin_sharpness_and_rank():
+    run, data = run_once(SMALL), SMALL.data()
+    network = run.network(-1)
+    with torch.no_grad():
+        logits = network(torch.from_numpy(data.train_inputs)).numpy()
+    probe = probe_indices(data.train_true, 300)
+    last = run.history.iloc[-1]
+    assert last["margin"] == pytest.approx(np.quantile(margins(logits, data.train_labels), 0.1), abs=1e-4)
+    inputs, given = (torch.from_numpy(x[probe]) for x in (data.train_inputs, data.train_labels))
+    assert last["sharpness"] == pytest.approx(sharpness(network, inputs, given), abs=1e-6)
+    assert 1 <= last["effective_rank"] <= 6

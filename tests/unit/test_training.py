@@ -8,7 +8,7 @@ import torch
 
 from nbutils.datasets import load_dataset
 from nbutils.models import build_model
-from nbutils.training import TrainingSettings, one_thread, score, train
+from nbutils.training import TrainingSettings, margins, one_thread, score, sharpness, train
 
 
 def trained(seed: int = 0, dropout: float = 0.0, **settings) -> np.ndarray:
@@ -78,3 +78,37 @@ def test_what_does_not_fit_together_is_refused():
     other = replace(data, train_pixels=data.train_pixels.copy())
     with pytest.raises(ValueError, match="must share their images"):
         next(train(models, [data, other], settings, [0, 1]))
+
+
+def test_margins_by_hand():
+    logits = np.array([[3.0, 1.0, 2.0], [0.0, 0.0, 5.0]], dtype="f4")
+    assert margins(logits, np.array([0, 1])).tolist() == [1.0, -5.0]
+    assert logits.tolist() == [[3.0, 1.0, 2.0], [0.0, 0.0, 5.0]]
+
+
+def test_sharpness_of_two_weights_by_hand():
+    """For one example of input 1, the loss is log(1 + exp(w_1 - w_0)): computed here from the same draws."""
+    model = torch.nn.Linear(1, 2, bias=False)
+    inputs, labels = torch.ones(1, 1), torch.zeros(1, dtype=torch.int64)
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[1.0], [-1.0]]))
+    before = model.weight.clone()
+    draws = torch.randn(3, 2, 1, generator=torch.Generator().manual_seed(0))
+    shaken = model.weight.detach() * (1 + 0.2 * draws)
+    rises = torch.nn.functional.softplus(shaken[:, 1, 0] - shaken[:, 0, 0]) - np.log1p(np.exp(-2.0))
+    assert sharpness(model, inputs, labels) == pytest.approx(float(rises.mean()), abs=1e-6)
+    assert (model.weight == before).all()
+    with torch.no_grad():
+        model.weight.zero_()
+    assert sharpness(model, inputs, labels) == 0.0
+
+
+def test_training_on_brighter_images_is_training_on_scaled_pixels():
+    data = load_dataset("digits")
+    bright = replace(data, levels=8)
+    twice = trained(input_scale=2.0)
+    torch.manual_seed(5)
+    model = build_model("mlp:16", 64, 10, 0.0)
+    with one_thread():
+        list(train([model], [bright], TrainingSettings(epochs=2), [0]))
+    assert (torch.nn.utils.parameters_to_vector(model.parameters()).detach().numpy() == twice).all()
