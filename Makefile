@@ -4,6 +4,7 @@ SEEDS    ?= 10
 EPOCHS   ?= 10
 JOBS     ?=
 SWEEP    ?= notebooks/sweeps/first.yml
+DATASET  ?= mnist
 PYTHON   ?= python3
 PIP_ARGS ?=
 LAB_ARGS ?=
@@ -15,14 +16,14 @@ HTML  := book/_build/html/index.html
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR: # a book that failed the strict build must not look up to date
-.PHONY: help book test lab sweep bench runs glance clean
+.PHONY: help book test lab sweep study bench runs glance clean
 
 help: ## list commands and options
 	@echo "Commands:"
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
 	@echo "Options (with their present values):"
 	@echo "  DATASETS=\"$(DATASETS)\"  SEEDS=$(SEEDS)  EPOCHS=$(EPOCHS)  JOBS=$(if $(JOBS),$(JOBS),one per core)"
-	@echo "  SWEEP=$(SWEEP)"
+	@echo "  SWEEP=$(SWEEP)  DATASET=$(DATASET)"
 	@echo "  PYTHON=$(PYTHON) (3.11 or newer, makes .venv)  PIP_ARGS=\"$(PIP_ARGS)\" (passed to pip)"
 
 book: .venv/ready ## train and measure what is missing, execute the notebooks, build the book
@@ -44,6 +45,9 @@ lab: .venv/ready ## open the notebooks in JupyterLab
 sweep: .venv/ready ## run the sweep of SWEEP (a .yml file) and make its report
 	@$(PY) -m nbutils sweep "$(SWEEP)" $(if $(JOBS),--jobs $(JOBS))
 	@$(PY) -m nbutils report "$(SWEEP)"
+
+study: .venv/ready ## compute the reference study of DATASET again, and write its tables; stop and go on at will
+	@$(PY) -m nbutils study $(DATASET) $(if $(JOBS),--jobs $(JOBS))
 
 bench: .venv/ready ## measure speed, both sides of every comparison; writes benchmarks/latest.json
 	@$(PY) -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -r benchmarks/requirements.txt

@@ -10,6 +10,7 @@ from typing import Any
 
 _WHERE = {
     "activations": ("activation_histogram", "class_means", "effective_rank", "firing"),
+    "archive": ("read_archive", "write_archive"),
     "baselines": ("class_selectivity", "dead_share"),
     "blocks": ("graph_in_blocks",),
     "cofiring": ("cofiring_counts",),
@@ -30,12 +31,14 @@ _WHERE = {
     "models": ("build_model",),
     "notebook": ("open_page",),
     "nulls": ("circular_shift_null", "within_class_null"),
+    "reference": ("REFERENCE", "reference_tasks"),
+    "results": ("CONDITIONS", "NOISE_LEVELS", "Results"),
     "runs": ("Run", "run_once"),
     "sampling": ("balanced_indices", "probe_indices"),
     "specs": ("RunSpec",),
     "streaming": ("CofiringCounter",),
     "stats": ("bootstrap_interval", "holm", "sign_flip"),
-    "study": ("CONDITIONS", "NOISE_LEVELS", "Results", "Study"),
+    "study": ("Study",),
     "watching": ("Watch", "count_cofiring"),
     "training": ("TrainingSettings", "train"),
 }

@@ -1,4 +1,4 @@
-"""Command line: `python -m nbutils run | pages | glance | runs | data | sweep | results | report`."""
+"""Command line: `python -m nbutils run | pages | glance | runs | data | study | sweep | results | report`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import yaml
 
 from nbutils.data_commands import add_data_command
 from nbutils.devices import DEVICES
-from nbutils.progress import Reporter
+from nbutils.progress import Counting
+from nbutils.study_commands import add_study_command
 from nbutils.sweep_commands import add_sweep_commands, positive
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     runs = commands.add_parser("runs", help="list the runs in the store")
     add_sweep_commands(commands)
     add_data_command(commands)
+    add_study_command(commands)
     for command in (run, pages, glance):
         command.add_argument("--datasets", nargs="+", default=["digits", "mnist-5k"], help="default: digits mnist-5k")
         command.add_argument("--seeds", type=int, default=10, help="networks per label condition (default: 10)")
@@ -80,7 +82,7 @@ def _run(options: argparse.Namespace) -> int:
     jobs = options.jobs or default_jobs()
     tasks = [task for study in _studies(options) for task in study.tasks()]
     print(f"Runs: {len(tasks)} on {', '.join(options.datasets)}; {jobs} jobs; store: {store_folder()}", flush=True)
-    missing = compute_missing(tasks, jobs, _Progress(jobs))
+    missing = compute_missing(tasks, jobs, Counting(jobs))
     failed = failures(tasks)
     print(f"Runs: {len(tasks) - missing} were there, {missing} computed, {len(failed)} failed.")
     for run in failed:
@@ -111,7 +113,7 @@ def _glance(options: argparse.Namespace) -> int:
     from nbutils.glance import write_glance
     from nbutils.hypotheses import collect_evidence
 
-    results = [study.compute(options.jobs, _Progress(options.jobs or default_jobs())) for study in _studies(options)]
+    results = [study.compute(options.jobs, Counting(options.jobs or default_jobs())) for study in _studies(options)]
     write_glance(options.root.resolve(), results, collect_evidence(results))
     return 0
 
@@ -135,20 +137,4 @@ def _studies(options: argparse.Namespace) -> list[Study]:
 
     given = {"study": " ".join(options.datasets), "seeds": options.seeds, "epochs": options.epochs}
     given["device"] = options.device
-    return check_parameters("synthesis", given).studies()
-
-
-class _Progress:
-    """Adapts the (finished, total) of a study to a :class:`Reporter`."""
-
-    def __init__(self, jobs: int) -> None:
-        self._jobs, self._reporter, self._seen = jobs, None, 0
-
-    def __call__(self, finished: int, total: int) -> None:
-        if self._reporter is None:
-            self._reporter = Reporter(total, 0, self._jobs).__enter__()
-        for _ in range(finished - self._seen):
-            self._reporter.one("")
-        self._seen = finished
-        if finished == total:
-            self._reporter.__exit__(None, None, None)
+    return list(check_parameters("synthesis", given).studies().values())

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
 from nbutils.correlations import between_conditions, correlation
 from nbutils.stats import bootstrap_interval
 
-__all__ = ["BASELINES", "between_run_table", "naive_table", "partial_correlation", "selectivity_share"]
+__all__ = [
+    "BASELINES",
+    "between_run_table",
+    "measure_name",
+    "naive_table",
+    "partial_correlation",
+    "selectivity_share",
+]
 
 # Column of the results table -> what it is called on a page.
 BASELINES = {
@@ -17,10 +27,16 @@ BASELINES = {
     "mutual_information": "mutual information with the class",
     "total_correlation": "total correlation",
     "class_selectivity": "class selectivity",
+    "modularity_paper": "modularity of the paper's graph",
     "firing_entropy": "firing entropy per neuron",
     "class_conditional_entropy": "class-conditional pattern entropy",
     "binned_entropy": "binned entropy (the paper's)",
     "dead_share": "dead neurons",
+    "mean_activity": "mean activity",
+    "mean_cofiring": "mean co-firing",
+    "effective_rank": "effective rank, last layer",
+    "margin": "margin",
+    "sharpness": "sharpness",
     "well_defined": "well-defined communities",
     "train_loss": "training loss",
     "train_accuracy": "training accuracy",
@@ -53,21 +69,36 @@ def partial_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> floa
     return float("nan") if left < 1e-12 else float((r_xy - r_xz * r_yz) / np.sqrt(left))
 
 
-def naive_table(table: pd.DataFrame, measure: str, accuracy: str = "train_accuracy") -> pd.DataFrame:
+def measure_name(column: str) -> str:
+    """What a column of the results is called on a page.
+
+    Examples:
+        >>> measure_name("modularity_layer2"), measure_name("pattern_entropy_positive")
+        ('modularity Q (H2), hidden layer 2', 'pattern entropy, last layer (H3), positive firing')
+    """
+    for ending, words in (("_positive", "positive firing"), ("_layer", "hidden layer")):
+        column, found, rest = column.partition(ending)
+        if found:
+            return f"{measure_name(column)}, {words} {rest}".rstrip()
+    return BASELINES.get(column, column.replace("_", " "))
+
+
+def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: str = "train_accuracy") -> pd.DataFrame:
     """Within-run correlations with accuracy as the paper takes them, next to predictors that know nothing.
 
     Args:
         table: rows of one data set and one condition, all epochs.
-        measure: column that the hypothesis is about.
+        measures: column that the hypothesis is about, or several.
         accuracy: column to correlate with.
 
     Returns:
-        One row per predictor - the measure, "is it trained" 1[epoch > 0], and "time" 1 - exp(-epoch / 4) - with means
+        One row per predictor - the measures, "is it trained" 1[epoch > 0], and "time" 1 - exp(-epoch / 4) - with means
         over runs of Pearson's r and Spearman's ρ with the untrained network included (`all`) and left out (`trained`),
         and of the partial ρ of trained epochs (`ρ, given epoch`; NaN where the epoch decides everything).
     """
+    measures = [measures] if isinstance(measures, str) else measures
     predictors = {
-        BASELINES.get(measure, measure): lambda run: run[measure].to_numpy(),
+        **{measure_name(name): partial(_column, name) for name in measures},
         "trained or not": lambda run: (run["epoch"] > 0).to_numpy(float),
         "time alone": lambda run: 1 - np.exp(-run["epoch"].to_numpy() / 4),
     }
@@ -94,23 +125,24 @@ def naive_table(table: pd.DataFrame, measure: str, accuracy: str = "train_accura
     return pd.DataFrame(rows, columns=["predictor", *columns])
 
 
-def between_run_table(grid: pd.DataFrame, draws: int = 999) -> pd.DataFrame:
+def between_run_table(grid: pd.DataFrame, columns: Sequence[str] = tuple(BASELINES), draws: int = 999) -> pd.DataFrame:
     """How well each measure's final value orders runs by test accuracy, over levels of label noise.
 
     Args:
         grid: rows of the noise grid of one data set.
+        columns: measures; those that the grid does not have are left out.
         draws: resamples for each interval.
 
     Returns:
-        One row per measure of `BASELINES`: `measure`, `rho` (Spearman over runs), `low`, `high` (95 % interval,
+        One row per measure: `measure`, `rho` (Spearman over runs), `low`, `high` (95 % interval,
         resampling noise levels), strongest first.
     """
     last = grid[grid["epoch"] == grid["epoch"].max()]
     rows = []
-    for column, name in BASELINES.items():
+    for column in (name for name in columns if name in last):
         values = last[column], last["test_accuracy"], last["noise"]
         _, (low, high) = between_conditions(*values, np.random.default_rng(0), alternative="two-sided", draws=draws)
-        rows.append((name, correlation(*values[:2]), low, high))
+        rows.append((measure_name(column), correlation(*values[:2]), low, high))
     found = pd.DataFrame(rows, columns=["measure", "rho", "low", "high"])
     return found.sort_values("rho", key=abs, ascending=False, ignore_index=True)
 
@@ -132,3 +164,7 @@ def selectivity_share(table: pd.DataFrame) -> pd.DataFrame:
     for condition, values in shares.groupby(last["labels"], sort=False):
         rows.append((condition, values.mean(), *bootstrap_interval(values, np.random.default_rng(0))))
     return pd.DataFrame(rows, columns=["labels", "share", "low", "high"])
+
+
+def _column(name: str, run: pd.DataFrame) -> np.ndarray:
+    return run[name].to_numpy()

@@ -53,6 +53,7 @@ class Evidence:
         p_value: of a permutation test; NaN for a test by interval alone.
         enough: whether the planned number of runs was there.
         adjusted: p value after correction for all tests made together; NaN until it is.
+        planned: False for a test that this data set's study leaves out.
     """
 
     dataset: str
@@ -68,10 +69,13 @@ class Evidence:
     p_value: float = float("nan")
     enough: bool = True
     adjusted: float = float("nan")
+    planned: bool = True
 
     @property
     def outcome(self) -> str:
-        """ "passes", "opposite" (the interval lies wholly on the wrong side), "fails", or "too few runs"."""
+        """ "passes", "opposite" (the interval lies on the wrong side), "fails", "too few runs" or "not planned"."""
+        if not self.planned:
+            return "not planned"
         if not self.enough:
             return "too few runs"
         near, far = sorted(self.direction * (end - self.threshold) for end in (self.low, self.high))
@@ -89,7 +93,8 @@ def verdict(evidence: Sequence[Evidence]) -> str:
 
     Returns:
         "inconclusive" if a test lacks its planned runs; else "supported" if all tests pass, "refuted" if the interval
-        of any lies wholly on the wrong side of its threshold, "not supported" otherwise.
+        of any lies wholly on the wrong side of its threshold, "not supported" otherwise. Where one of the tests was not
+        planned, the others can speak against a hypothesis, but not support it: "inconclusive" if they pass.
 
     Raises:
         ValueError: no evidence.
@@ -102,7 +107,7 @@ def verdict(evidence: Sequence[Evidence]) -> str:
     if not evidence:
         raise ValueError("verdict needs at least one test")
     outcomes = {item.outcome for item in evidence}
-    if "too few runs" in outcomes:
+    if "too few runs" in outcomes or outcomes in ({"not planned"}, {"passes", "not planned"}):
         return "inconclusive"
     if outcomes == {"passes"}:
         return "supported"

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-__all__ = ["process_exists", "replace_file"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["process_exists", "read_parquet", "replace_file"]
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """A table from a parquet file, read without pyarrow's own threads: a process that ends while they start aborts."""
+    import pyarrow.parquet
+
+    return pyarrow.parquet.read_table(path, use_threads=False, pre_buffer=False).to_pandas(use_threads=False)
 
 
 def replace_file(path: Path, content: bytes) -> None:

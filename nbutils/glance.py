@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
+import pandas as pd
 
 from nbutils.display import GREY, INK, STYLE
 from nbutils.evidence import Evidence, is_registered, verdict
 from nbutils.figures import forest
-from nbutils.study import Results
+from nbutils.results import Results
 
 __all__ = ["FIGURE", "glance_text", "write_glance"]
 
@@ -34,10 +35,9 @@ def glance_text(results: Sequence[Results], evidence: Sequence[Evidence]) -> str
         own = [e for e in evidence if e.dataset == result.dataset and is_registered(e)]
         words = [verdict([e for e in own if e.hypothesis == h]) for h in ("H1", "H2", "H3")]
         rows.append(f"| {result.dataset} | {' | '.join(words)} |")
-    runs = [run for result in results for run in result.runs]
-    commits = ", ".join(sorted({f"`{run.record['provenance']['commit']}`" for run in runs}))
-    seeds = max(run.spec.seed for run in runs) + 1
-    source = f"{len(runs)} networks, {seeds} per label condition; trained at commit {commits}."
+    runs = pd.concat([result.runs for result in results])
+    commits = ", ".join(f"`{commit}`" for commit in sorted(set(runs["commit"])))
+    source = f"{len(runs)} networks, {runs['seed'].max() + 1} per label condition; trained at commit {commits}."
     return "\n".join(
         [START, "", *rows, "", f"![Effects of the registered tests with intervals]({FIGURE})", "", source, "", END]
     )

@@ -15,8 +15,8 @@ from scipy.stats import false_discovery_control
 
 from nbutils.correlations import between_conditions, correlation, session_permutation
 from nbutils.evidence import RULES, Evidence, is_registered
+from nbutils.results import CONDITIONS, Results
 from nbutils.stats import bootstrap_interval, holm, sign_flip
-from nbutils.study import CONDITIONS, Results
 
 __all__ = ["between_evidence", "collect_evidence", "h1_evidence", "series_evidence"]
 
@@ -27,7 +27,7 @@ def h1_evidence(table: pd.DataFrame, condition: str) -> list[Evidence]:
     """H1 on the runs of one condition: is firing more modular than chance, and more than before training?
 
     Args:
-        table: rows of one data set (the `table` of :class:`nbutils.study.Results`).
+        table: rows of one data set (the `table` of :class:`nbutils.results.Results`).
         condition: label condition.
 
     Returns:
@@ -82,13 +82,17 @@ def between_evidence(grid: pd.DataFrame, hypothesis: str) -> list[Evidence]:
     """H2 or H3 between runs: Spearman's rho of the final measure with test accuracy over levels of label noise.
 
     Args:
-        grid: rows of the noise grid (:meth:`nbutils.study.Results.noise_grid`).
+        grid: rows of the noise grid (:meth:`nbutils.results.Results.noise_grid`).
         hypothesis: "H2" or "H3".
 
     Returns:
-        One test; empty for fewer than three noise levels.
+        One test; empty for fewer than three noise levels. Without any row, a test that was not planned.
     """
     measure, direction = _measure_of(hypothesis)
+    test, question = f"{hypothesis}b", "ρ across runs with test accuracy, label noise varied"
+    if grid.empty:
+        nothing = float("nan")
+        return [Evidence("", "all", hypothesis, test, question, nothing, nothing, nothing, planned=False)]
     last = grid[grid["epoch"] == grid["epoch"].max()]
     levels = last["noise"].nunique()
     if levels < 3:
@@ -100,8 +104,8 @@ def between_evidence(grid: pd.DataFrame, hypothesis: str) -> list[Evidence]:
             dataset=_name(last),
             condition="all",
             hypothesis=hypothesis,
-            test=f"{hypothesis}b",
-            question="ρ across runs with test accuracy, label noise varied",
+            test=test,
+            question=question,
             estimate=correlation(*values[:2]),
             low=low,
             high=high,
@@ -128,11 +132,13 @@ def collect_evidence(results: Sequence[Results]) -> list[Evidence]:
     for result in results:
         if result.table.empty:
             continue
-        table, present = result.conditions(), set(result.table["labels"])
+        start, table = len(found), result.conditions()
+        present = set(table["labels"])
         for condition in (c for c in CONDITIONS if c in present):
             found += h1_evidence(table, condition)
             found += series_evidence(table, condition, "H2") + series_evidence(table, condition, "H3")
         found += between_evidence(result.noise_grid(), "H2") + between_evidence(result.noise_grid(), "H3")
+        found = found[:start] + [replace(e, dataset=result.dataset) for e in found[start:]]
     registered = [i for i, e in enumerate(found) if is_registered(e) and np.isfinite(e.p_value)]
     others = [i for i, e in enumerate(found) if not is_registered(e) and np.isfinite(e.p_value)]
     adjusted = dict(zip(registered, holm([found[i].p_value for i in registered]), strict=True))

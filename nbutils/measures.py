@@ -28,6 +28,7 @@ from nbutils.provenance import code_digest, provenance
 from nbutils.runs import Run, run_address
 from nbutils.specs import RunSpec
 from nbutils.store import Store
+from nbutils.variants import measure_layers, measure_paper, measure_strength
 
 __all__ = [
     "MeasureSpec",
@@ -41,7 +42,7 @@ __all__ = [
 
 MAKERS = (
     *("bits", "edges", "leiden", "arrays", "devices", "cofiring", "graphs", "communities"),
-    *("nulls", "entropy", "information", "baselines", "measures"),
+    *("reconstruction", "nulls", "entropy", "information", "baselines", "variants", "measures"),
 )
 
 
@@ -168,9 +169,11 @@ def measure_run(run: Run, spec: MeasureSpec | None = None, store: Store | None =
         store: where measures are kept; None means beside the runs.
 
     Returns:
-        One row per measured epoch with the history's columns, the measures of the functions above, and
-        `binned_entropy` (bits, sum over neurons), `class_selectivity` (mean), `dead_share`. Nulls are NaN except at
-        the first and the last epoch. Empty for a failed run.
+        One row per measured epoch with the history's columns, the measures of the functions above and of
+        :mod:`nbutils.variants`, and `binned_entropy` (bits, sum over neurons), `class_selectivity` (mean),
+        `dead_share`, and `agreement` of the searches for communities (see
+        :attr:`nbutils.communities.Communities.agreement`). Nulls and agreement are NaN except at the first and the last
+        epoch. Empty for a failed run.
 
     Raises:
         OSError: the stored run is damaged; it has been set aside, so run it again.
@@ -214,7 +217,7 @@ def _address(determinants: dict[str, Any]) -> str:
 
 
 def _measure_epoch(run: Run, epoch: int, spec: MeasureSpec) -> dict[str, float]:
-    fired, labels = run.fired(epoch), run.probe_labels
+    fired, positive, labels = run.fired(epoch), run.fired(epoch, "positive"), run.probe_labels
     ends = epoch in (0, run.last_epoch)
     draws = spec.null_draws if ends else 0
     rng = np.random.default_rng([run.spec.seed, epoch])
@@ -225,5 +228,13 @@ def _measure_epoch(run: Run, epoch: int, spec: MeasureSpec) -> dict[str, float]:
         **measure_entropies(fired, labels, run.layers == run.layers.max()),
         "binned_entropy": float(histogram_entropy(run.histogram(epoch)).sum()),
         "class_selectivity": float(class_selectivity(run.class_means(epoch)).mean()),
-        "dead_share": dead_share(run.fired(epoch, "positive")),
+        "dead_share": dead_share(positive),
+        **measure_layers(fired, labels, run.layers, spec.density, spec.seeds),
+        **measure_paper(positive, labels, run.layers, spec.density, spec.seeds),
+        **measure_strength(fired, positive),
+        "agreement": _agreement(fired, spec) if ends else float("nan"),
     }
+
+
+def _agreement(fired: np.ndarray, spec: MeasureSpec) -> float:
+    return detect_communities(activation_pattern_graph(fired, spec.density), spec.resolution, spec.seeds).agreement

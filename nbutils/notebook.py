@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,16 +14,21 @@ from IPython import get_ipython
 from IPython.display import display
 from matplotlib.figure import Figure
 
+from nbutils.archive import archive_folder, read_archive
+from nbutils.comparisons import between_run_table
+from nbutils.datasets import load_dataset
 from nbutils.display import Html, callout, format_number, say, show, show_table
 from nbutils.evidence import Evidence, is_registered, verdict
 from nbutils.hypotheses import collect_evidence
 from nbutils.measurements import record
 from nbutils.parameters import TEMPLATES, check_parameters
+from nbutils.portraits import sample_images
 from nbutils.provenance import provenance
-from nbutils.study import Results
+from nbutils.results import Results
 
 __all__ = ["Page", "open_page"]
 
+NO_GRID = "The study has no grid of label noise on this data set, so networks are not compared with each other here."
 CLAIMS = {"H1": "communities", "H2": "modularity", "H3": "entropy"}
 
 
@@ -41,8 +46,16 @@ class Page:
 
     @cached_property
     def all_results(self) -> list[Results]:
-        """Results of every data set of the study, the page's own first; missing runs are computed, with progress."""
-        return [self._compute(study) for study in self.parameters.studies()]
+        """Results of every data set of the study, the page's own first.
+
+        Read from committed tables where the page asks for them and they are there; else missing runs are computed, with
+        progress.
+        """
+        studies = self.parameters.studies()
+        return [
+            read_archive(archive_folder(name), name) if study is None else self._compute(name, study)
+            for name, study in studies.items()
+        ]
 
     @property
     def results(self) -> Results:
@@ -110,14 +123,41 @@ class Page:
     def source(self) -> str:
         """Where a page's numbers come from, for captions."""
         shown = [self.results] if hasattr(self.parameters, "dataset") else self.all_results
-        runs, computed = sum(len(r.runs) for r in shown), sum(r.computed for r in shown)
-        commits = sorted({run.record["provenance"]["commit"] for r in shown for run in r.runs})
-        how = "read from the store" if computed == 0 else f"{computed} computed now, the rest read from the store"
-        return f"Source: {runs} runs, {how}; trained at commit {', '.join(commits)}."
+        kept, live = ([r for r in shown if (r.computed is None) == committed] for committed in (True, False))
+        computed = sum(r.computed for r in live)
+        how = f"{computed} computed now, the rest read from the store" if computed else "read from the store"
+        words = ((kept, "in the committed tables"), (live, how))
+        parts = [f"{sum(len(r.runs) for r in group)} runs {where}" for group, where in words if group]
+        commits = sorted({commit for r in shown for commit in r.commits})
+        return f"Source: {', and '.join(parts)}; trained at commit {', '.join(commits)}."
+
+    def show_data(self) -> Html:
+        """Sample images of the page's data set, or where they are shown if the page reads committed tables only."""
+        about = self.results.about
+        facts = f"`{about['name']}`: {about['about']} ({about['origin']})"
+        if self.results.computed is None:
+            return say(f"The images, {facts}, are shown on the page of the data set.")
+        figure = sample_images(load_dataset(about["name"]))
+        return show(figure, f"Training images of {facts}.", "Rows of small images, two per class.")
 
     def show(self, figure: Figure, caption: str, alt: str) -> Html:
         """A figure whose caption ends with where its numbers come from."""
         return show(figure, f"{caption} {self.source()}", alt)
+
+    def show_between(self, figure: Callable[[pd.DataFrame], Figure], caption: str, alt: str) -> Html:
+        """A figure of the grid of label noise, or a sentence that this data set has none."""
+        grid = self.results.noise_grid()
+        if grid.empty:
+            return say(NO_GRID)
+        return self.show(figure(grid), f"{caption} Networks trained on `{grid['dataset'].iloc[0]}`.", alt)
+
+    def show_between_table(self, columns: Sequence[str], caption: str) -> Html:
+        """Rank correlation of measures with test accuracy between networks, or a sentence that there is no grid."""
+        grid = self.results.noise_grid()
+        if grid.empty:
+            return say(NO_GRID)
+        table = between_run_table(grid, columns)
+        return show_table(table, f"{caption} Intervals resample noise levels.", digits=2)
 
     def show_failures(self) -> Html:
         """Runs that failed, or a sentence that none did."""
@@ -127,14 +167,14 @@ class Page:
         return show_table(failed, f"{len(failed)} of {len(self.results.runs)} runs failed and are left out everywhere.")
 
     def _datasets(self) -> list[str]:
-        return [study.dataset for study in self.parameters.studies()]
+        return list(self.parameters.studies())
 
-    def _compute(self, study: Any) -> Results:
+    def _compute(self, name: str, study: Any) -> Results:
         handle = None
 
         def progress(finished: int, missing: int) -> None:
             nonlocal handle
-            text = say(f"{study.dataset}: {finished} of {missing} missing runs trained and measured.")
+            text = say(f"{name}: {finished} of {missing} missing runs trained and measured.")
             if handle is None:
                 handle = display(text, display_id=True)
             elif handle:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from nbutils.architectures import hidden_widths
 from nbutils.datasets import label_noise
 from nbutils.devices import resolve_device
+from nbutils.reference import REFERENCE
 from nbutils.specs import checked_by, known_dataset
 from nbutils.study import Study
 
@@ -36,9 +37,9 @@ def _known_datasets(names: str) -> str:
 class _Page(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    def studies(self) -> list[Study]:
-        """The studies this page reads, its own first; none for a page about a single network."""
-        return []
+    def studies(self) -> dict[str, Study | None]:
+        """The studies this page reads by data set, its own first; None stands for committed tables."""
+        return {}
 
 
 class StartHere(_Page):
@@ -73,15 +74,16 @@ class _StudyPage(_Page):
     density: Annotated[float, Field(gt=0, le=1)] = 0.05
     device: Annotated[str, AfterValidator(resolve_device)] = "cpu"
     jobs: Annotated[int, Field(ge=0, le=1024)] = 0
+    source: Literal["live", "tables"] = "live"
 
     def _names(self) -> list[str]:
         return self.study.split()
 
-    def studies(self) -> list[Study]:
-        names = list(dict.fromkeys(self._names()))
+    def studies(self) -> dict[str, Study | None]:
         shared = {"seeds": self.seeds, "first_seed": self.seed, "epochs": self.epochs}
         shared |= {"density": self.density, "device": self.device}
-        return [Study(dataset=name, **shared) for name in names]
+        committed = REFERENCE if self.source == "tables" else ()
+        return {name: None if name in committed else Study(dataset=name, **shared) for name in self._names()}
 
 
 class HypothesisPage(_StudyPage):

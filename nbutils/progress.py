@@ -9,7 +9,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-__all__ = ["Reporter", "duration"]
+__all__ = ["Counting", "Reporter", "duration"]
 
 
 def duration(seconds: float) -> str:
@@ -93,3 +93,23 @@ class Reporter:
         if work and tenth > self._tenth:
             self._tenth = tenth
             self._console.print(f"  {self.line}", markup=False)
+
+
+class Counting:
+    """A :class:`Reporter` for work that says (finished, total): call it with them.
+
+    Args:
+        slots: how many pieces run at the same time.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self._slots, self._reporter, self._seen = slots, None, 0
+
+    def __call__(self, finished: int, total: int) -> None:
+        if self._reporter is None:
+            self._reporter = Reporter(total, 0, self._slots).__enter__()
+        for _ in range(finished - self._seen):
+            self._reporter.one("")
+        self._seen = finished
+        if finished == total:
+            self._reporter.__exit__(None, None, None)

@@ -1,97 +1,52 @@
-"""A study: which runs answer H1, H2 and H3 on a data set, and their results as one table."""
+"""A study: which runs answer H1, H2 and H3 on a data set, and their results as tables."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from nbutils.architectures import hidden_widths, parameter_count, stack_size
 from nbutils.cores import default_jobs
-from nbutils.datasets import label_noise, load_dataset
+from nbutils.datasets import Dataset, load_dataset
 from nbutils.devices import resolve_device
 from nbutils.measures import MeasureSpec, is_measured, measure_run
+from nbutils.results import CONDITIONS, NOISE_LEVELS, Results, Specimen, labelled, run_rows
 from nbutils.runs import Run, run_once, run_together
 from nbutils.specs import RunSpec, checked_by, known_dataset
 from nbutils.workers import Lost, run_tasks
 
-__all__ = ["CONDITIONS", "NOISE_LEVELS", "Results", "Study", "Task", "compute_missing", "failures", "stacks"]
+__all__ = ["Study", "Task", "about_data", "collect", "compute_missing", "failures", "stacks"]
 
-CONDITIONS = ("true", "mixed:0.5", "random")
-NOISE_LEVELS = ("true", "mixed:0.1", "mixed:0.25", "mixed:0.4", "mixed:0.5", "mixed:0.6", "mixed:0.75", "random")
 NOISE_SEEDS = 5
 
 
 @dataclass(frozen=True)
 class Task:
-    """One run and how it is measured."""
+    """One run, how it is measured, and what it is for: names of :data:`nbutils.results.PARTS` between spaces."""
 
     run: RunSpec
     measure: MeasureSpec
-
-
-@dataclass(frozen=True)
-class Results:
-    """What a study found.
-
-    Attributes:
-        table: one row per run and epoch: `dataset`, `labels`, `noise`, `seed`, `run` (address), the training history
-            and the measures (see :func:`nbutils.measures.measure_run`).
-        runs: every run, failed ones too.
-        computed: how many of them had to be computed now.
-        noise_seeds: the seeds of the grid of label noise.
-    """
-
-    table: pd.DataFrame
-    runs: tuple[Run, ...]
-    computed: int
-    noise_seeds: range = range(NOISE_SEEDS)
-
-    @property
-    def dataset(self) -> str:
-        """Name of the data set."""
-        return self.runs[0].spec.dataset
-
-    @property
-    def failed(self) -> pd.DataFrame:
-        """Runs that failed, with their reason."""
-        rows = [(r.spec.dataset, r.spec.labels, r.spec.seed, r.failed) for r in self.runs if r.failed]
-        return pd.DataFrame(rows, columns=["dataset", "labels", "seed", "reason"])
-
-    def conditions(self) -> pd.DataFrame:
-        """Rows of the three label conditions, all seeds."""
-        return self.table[self.table["labels"].isin(CONDITIONS)]
-
-    def noise_grid(self) -> pd.DataFrame:
-        """Rows of the eight label-noise levels, the same few seeds at every level; first and last epoch."""
-        return self.table[self.table["labels"].isin(NOISE_LEVELS) & self.table["seed"].isin(self.noise_seeds)]
-
-    def noise_runs(self) -> list[Run]:
-        """The finished runs of the grid of label noise."""
-        return [run for run in self.runs if run.spec.seed in self.noise_seeds and not run.failed]
-
-    def run(self, labels: str = "true", seed: int | None = None) -> Run:
-        """One finished run of the study: of that seed, or the first that did not fail."""
-        for run in self.runs:
-            if run.spec.labels == labels and seed in (None, run.spec.seed) and not run.failed:
-                return run
-        wanted = f"labels={labels!r}" + ("" if seed is None else f" and seed={seed!r}")
-        raise ValueError(f"the study has no finished run with {wanted}")
+    parts: str
 
 
 class Study(BaseModel):
-    """The runs of one data set: three label conditions with all seeds, and a grid of label noise with five.
+    """The runs of one data set: some label conditions with all seeds, and a grid of label noise with five.
 
     Attributes:
         dataset: name of the data set.
+        grid: data set of the grid of label noise, such as a smaller version; None means the same, "" no grid.
+        conditions: label conditions.
         seeds: networks per label condition.
         first_seed: seed of the first network; the others follow.
         epochs: passes over the training set.
         model: "mlp:<width>-<width>-...".
+        dropout: share of hidden outputs dropped in training.
         density: share of neuron pairs kept as edges of the activation pattern graph.
         device: where networks train, see :func:`nbutils.devices.resolve_device`.
     """
@@ -99,25 +54,39 @@ class Study(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
+    grid: str | None = None
+    conditions: tuple[str, ...] = CONDITIONS
     seeds: Annotated[int, Field(ge=1, le=1000)] = 10
     first_seed: Annotated[int, Field(ge=0, lt=2**31 - 1000)] = 0
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
     model: Annotated[str, checked_by(hidden_widths)] = "mlp:256-128-64"
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     density: Annotated[float, Field(gt=0, le=1)] = 0.05
     device: Annotated[str, AfterValidator(resolve_device)] = "cpu"
 
     def tasks(self) -> list[Task]:
         """All runs: conditions first. Runs that only the noise grid needs are measured at both ends, without nulls."""
         full = MeasureSpec(density=self.density)
-        seeds = range(self.first_seed, self.first_seed + self.seeds)
-        found = [Task(self._run(labels, seed), full) for labels in CONDITIONS for seed in seeds]
         light = MeasureSpec(density=self.density, null_draws=0, every_epoch=False)
-        grid = [labels for labels in NOISE_LEVELS if labels not in CONDITIONS]
-        return found + [Task(self._run(labels, seed), light) for labels in grid for seed in seeds[:NOISE_SEEDS]]
+        seeds = range(self.first_seed, self.first_seed + self.seeds)
+        grid = self.dataset if self.grid is None else self.grid
+        noise = [(labels, seed) for labels in NOISE_LEVELS for seed in seeds[:NOISE_SEEDS]] if grid else []
+        shared = set(noise) if grid == self.dataset else set()
+        found = []
+        for labels in self.conditions:
+            for seed in seeds:
+                parts = "conditions noise" if (labels, seed) in shared else "conditions"
+                found.append(Task(self.run_spec(labels=labels, seed=seed), full, parts))
+        done = {(task.run.labels, task.run.seed) for task in found} if shared else set()
+        alone = [cell for cell in noise if cell not in done]
+        return found + [
+            Task(self.run_spec(dataset=grid, labels=labels, seed=seed), light, "noise") for labels, seed in alone
+        ]
 
-    def _run(self, labels: str, seed: int) -> RunSpec:
-        shared = {"dataset": self.dataset, "epochs": self.epochs, "model": self.model, "device": self.device}
-        return RunSpec(labels=labels, seed=seed, **shared)
+    def run_spec(self, **more: Any) -> RunSpec:
+        """A run with the settings of this study, and others."""
+        shared = ("dataset", "epochs", "model", "dropout", "device")
+        return RunSpec(**{**{name: getattr(self, name) for name in shared}, **more})
 
     def compute(self, jobs: int | None = None, progress: Callable[[int, int], None] | None = None) -> Results:
         """Results of all runs; trains and measures what the store lacks, reads the rest.
@@ -127,14 +96,41 @@ class Study(BaseModel):
             progress: called with (finished, missing) as missing runs finish.
 
         Returns:
-            The :class:`Results`.
+            The :class:`nbutils.results.Results`.
         """
         tasks = self.tasks()
         computed = compute_missing(tasks, jobs, progress)
-        runs = [run_once(task.run) for task in tasks]
-        frames = [_labelled(measure_run(run, task.measure), run) for run, task in zip(runs, tasks, strict=True)]
-        noise_seeds = range(self.first_seed, self.first_seed + NOISE_SEEDS)
-        return Results(pd.concat(frames, ignore_index=True), tuple(runs), computed, noise_seeds)
+        return collect(self.dataset, tasks, about_data(load_dataset(self.dataset)), computed)
+
+
+def collect(dataset: str, tasks: Sequence[Task], about: dict[str, Any], computed: int) -> Results:
+    """Results of runs that the store has.
+
+    Args:
+        dataset: what the study calls its data set.
+        tasks: its runs.
+        about: see :func:`about_data`.
+        computed: how many had to be computed now.
+
+    Returns:
+        The :class:`nbutils.results.Results`.
+    """
+    runs = [run_once(task.run) for task in tasks]
+    frames = [labelled(measure_run(run, task.measure), run, task.parts) for run, task in zip(runs, tasks, strict=True)]
+    return Results(
+        dataset=dataset,
+        table=pd.concat(frames, ignore_index=True),
+        runs=pd.DataFrame([run_rows(run, task.parts) for run, task in zip(runs, tasks, strict=True)]),
+        specimens={run.address: partial(Specimen.of, run) for run in runs if not run.failed},
+        about=about,
+        computed=computed,
+    )
+
+
+def about_data(data: Dataset) -> dict[str, Any]:
+    """What a page says about the data of a study."""
+    facts = {name: getattr(data, name) for name in ("name", "title", "classes", "about", "origin", "version")}
+    return {**facts, "train": len(data.train_true), "test": len(data.test_labels)}
 
 
 def compute_missing(
@@ -189,15 +185,3 @@ def run_and_measure(tasks: Sequence[Task]) -> None:
             measure_run(run, task.measure)
         except OSError:
             measure_run(run_once(task.run), task.measure)
-
-
-def _labelled(table: pd.DataFrame, run: Run) -> pd.DataFrame:
-    spec = run.spec
-    named = {
-        "dataset": spec.dataset,
-        "labels": spec.labels,
-        "noise": label_noise(spec.labels),
-        "seed": spec.seed,
-        "run": run.address,
-    }
-    return table.assign(**named)

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from nbutils.executions import Outcome, kept
-from nbutils.files import replace_file
+from nbutils.files import read_parquet, replace_file
 from nbutils.parameters import nearest
 from nbutils.sweeps import Sweep
 
@@ -116,7 +116,7 @@ def read_results(path: Path | str) -> pd.DataFrame:
     if not path.is_file():
         raise FileNotFoundError(f"no results at {given}; run the sweep first: python -m nbutils sweep FILE")
     try:
-        table = _read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+        table = read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read as a table: {error}") from None
     missing = [name for name in (*BEFORE, "metric", "value", "status") if name not in table]
@@ -125,13 +125,6 @@ def read_results(path: Path | str) -> pd.DataFrame:
     for column in ("metric", "text", "unit", "reason"):  # CSV reads an empty text as missing
         table[column] = table[column].fillna("")
     return table
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    """Without threads of pyarrow's own: a process that ends while they start is aborted."""
-    import pyarrow.parquet
-
-    return pyarrow.parquet.read_table(path, use_threads=False, pre_buffer=False).to_pandas(use_threads=False)
 
 
 def select(

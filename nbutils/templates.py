@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from nbutils.archive import archive_digest, archive_folder
 from nbutils.datasets import load_dataset
 from nbutils.parameters import TEMPLATES, nearest, sentences
 
@@ -95,7 +96,7 @@ def _share(count: int, total: int) -> str:
 
 
 def data_versions(model: type[BaseModel], parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """Versions of the data sets that one of this project's templates reads; empty for other notebooks.
+    """Versions of the data sets or committed tables that one of this project's templates reads; empty for others.
 
     Args:
         model: see :func:`template_model`.
@@ -104,5 +105,8 @@ def data_versions(model: type[BaseModel], parameters: Mapping[str, Any]) -> tupl
     if model not in TEMPLATES.values():
         return ()
     page = model(**parameters)
-    names = {study.dataset for study in page.studies()} | {getattr(page, "dataset", None)} - {None}
-    return tuple(f"{name} {load_dataset(name).version}" for name in sorted(names))
+    studies = page.studies() or ({page.dataset: page} if hasattr(page, "dataset") else {})
+    return tuple(
+        f"{name} {archive_digest(archive_folder(name)) if study is None else load_dataset(name).version}"
+        for name, study in sorted(studies.items())
+    )

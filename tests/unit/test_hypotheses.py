@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +8,7 @@ import pytest
 
 from nbutils.evidence import RULES, Evidence, evidence_table, verdict
 from nbutils.hypotheses import between_evidence, collect_evidence, h1_evidence, series_evidence
-from nbutils.study import CONDITIONS, NOISE_LEVELS, Results
+from nbutils.results import CONDITIONS, NOISE_LEVELS, Results
 
 GOOD = Evidence("d", "true", "H1", "t", "q", estimate=0.5, low=0.4, high=0.6, threshold=0.05)
 
@@ -42,6 +41,23 @@ def test_verdict_words():
         verdict([])
 
 
+def test_a_test_that_was_not_planned_cannot_be_missed_but_supports_nothing():
+    missing = replace(GOOD, planned=False, estimate=float("nan"), low=float("nan"), high=float("nan"))
+    assert missing.outcome == "not planned"
+    assert verdict([GOOD, missing]) == verdict([missing]) == "inconclusive"
+    assert verdict([replace(GOOD, low=0.0), missing]) == "not supported"
+    assert verdict([replace(GOOD, low=-1, high=0), missing]) == "refuted"
+
+
+def test_without_a_grid_of_noise_the_between_tests_are_not_planned(rng):
+    results = world(rng)
+    alone = replace(results, table=results.table[results.table["labels"] == "true"].assign(parts="conditions"))
+    found = {e.test: e for e in collect_evidence([alone])}
+    assert found["H2b"].outcome == found["H3b"].outcome == "not planned"
+    assert found["H2a"].outcome == "passes"
+    assert words(alone) == {"H1": "supported", "H2": "inconclusive", "H3": "inconclusive"}
+
+
 def world(rng, *, seeds=10, epochs=6, communities=True, follows=True, noise_follows=True) -> Results:
     """A made-up study in which each hypothesis is true or false by construction."""
     rows = []
@@ -70,8 +86,11 @@ def world(rng, *, seeds=10, epochs=6, communities=True, follows=True, noise_foll
                         "well_defined": 4 + (3 * trained if communities else 0) + rng.integers(0, 2),
                     }
                 )
-    runs = (SimpleNamespace(spec=SimpleNamespace(dataset="d", labels="true", seed=0), failed=""),)
-    return Results(pd.DataFrame(rows), runs, 0)
+    table = pd.DataFrame(rows)
+    table["parts"] = np.where(table["labels"].isin(CONDITIONS), "conditions", "")
+    table["parts"] += np.where(table["seed"] < 5, " noise", "")
+    runs = pd.DataFrame({"labels": table["labels"], "parts": table["parts"]})
+    return Results("d", table, runs, {}, {})
 
 
 def words(results: Results) -> dict[str, str]:

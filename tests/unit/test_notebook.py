@@ -24,7 +24,7 @@ def test_a_page_shows_failed_runs_and_judges_the_others(tiny, own_store, capsys)
     assert "1 of 16 runs failed and are left out everywhere." in failures
     assert "training diverged: after epoch 1 layer" in failures
     assert "learning_rate=1e+30" in failures.replace("<wbr>", "")
-    assert page.results.run("random").spec.seed == 1
+    assert page.results.run("random").seed == 1
     assert "H1 on digits: inconclusive" in page.show_verdict("H1", "Claim.").text
     assert page.show_tests("H1").text.count("too few runs") == 9
     assert "16 of 16 missing runs trained and measured" in capsys.readouterr().out
@@ -32,9 +32,9 @@ def test_a_page_shows_failed_runs_and_judges_the_others(tiny, own_store, capsys)
 
 def test_sources_count_the_page_s_own_runs(tiny, own_store):
     first = open_page("h2_modularity", {"dataset": "digits", "seeds": 1, "epochs": 1, "jobs": 1})
-    assert first.source().startswith("Source: 8 runs, 8 computed now")
+    assert first.source().startswith("Source: 8 runs 8 computed now")
     second = open_page("synthesis", {"study": "digits", "seeds": 1, "epochs": 1, "jobs": 1})
-    assert second.source().startswith("Source: 8 runs, read from the store; trained at commit")
+    assert second.source().startswith("Source: 8 runs read from the store; trained at commit")
     assert "inconclusive" in second.show_verdicts().text
 
 

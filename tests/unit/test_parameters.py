@@ -43,6 +43,6 @@ def test_only_given_names_must_be_known():
 
 def test_studies_of_a_page():
     page = check_parameters("h1_communities", {"dataset": "mnist-5k", "study": "digits mnist-5k", "seeds": 4})
-    assert [s.dataset for s in page.studies()] == ["mnist-5k", "digits"]
-    assert {s.seeds for s in page.studies()} == {4}
-    assert check_parameters("start_here", {}).studies() == []
+    assert list(page.studies()) == ["mnist-5k", "digits"]
+    assert {s.seeds for s in page.studies().values()} == {4}
+    assert check_parameters("start_here", {}).studies() == {}

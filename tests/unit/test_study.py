@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from nbutils.study import CONDITIONS, NOISE_LEVELS, NOISE_SEEDS, Study, compute_missing, failures, stacks
+from nbutils.results import CONDITIONS, NOISE_LEVELS
+from nbutils.study import NOISE_SEEDS, Study, compute_missing, failures, stacks
 
 TINY = {"seeds": 1, "epochs": 1, "model": "mlp:8"}
 
@@ -28,7 +29,7 @@ def test_results_hold_all_runs_and_reuse_them(own_store):
     assert second.table.equals(first.table)
     assert len(second.table) == 8 * 2
     assert set(second.conditions()["labels"]) == set(CONDITIONS)
-    assert second.run("random").spec.labels == "random"
+    assert second.run("random").labels == "random"
     with pytest.raises(ValueError, match="no finished run with labels='true' and seed=9"):
         second.run("true", 9)
     assert second.failed.empty
@@ -42,16 +43,16 @@ def test_one_process_and_two_give_the_same_table(own_store, tmp_path, monkeypatc
 
 
 def test_a_failed_run_is_shown_and_stops_no_other(own_store, monkeypatch):
-    original = Study._run
+    original = Study.run_spec
 
-    def wild(self, labels, seed):
-        spec = original(self, labels, seed)
-        return spec.model_copy(update={"learning_rate": 1e30}) if labels == "random" else spec
+    def wild(self, **given):
+        spec = original(self, **given)
+        return spec.model_copy(update={"learning_rate": 1e30}) if spec.labels == "random" else spec
 
-    monkeypatch.setattr(Study, "_run", wild)
+    monkeypatch.setattr(Study, "run_spec", wild)
     results = Study(**TINY).compute(jobs=1)
     assert results.failed["labels"].tolist() == ["random"]
-    assert "diverged" in results.failed["reason"][0]
+    assert "diverged" in results.failed["reason"].iloc[0]
     assert set(results.table["labels"]) == set(NOISE_LEVELS) - {"random"}
     assert len(failures(Study(**TINY).tasks())) == 1
     with pytest.raises(ValueError, match="no finished run with labels='random'"):
@@ -60,9 +61,9 @@ def test_a_failed_run_is_shown_and_stops_no_other(own_store, monkeypatch):
 
 def test_a_study_can_begin_at_any_seed(own_store):
     results = Study(**TINY | {"seeds": 2, "first_seed": 7}).compute(jobs=1)
-    assert {run.spec.seed for run in results.runs} == {7, 8}
+    assert set(results.runs["seed"]) == {7, 8}
     assert set(results.noise_grid()["labels"]) == set(NOISE_LEVELS)
-    assert len(results.noise_runs()) == 16
+    assert results.noise_grid()["run"].nunique() == 16
     assert compute_missing(Study(**TINY | {"seeds": 1, "first_seed": 8}).tasks()) == 0
 
 
@@ -77,3 +78,20 @@ def test_large_networks_get_processes_of_their_own():
 
 def test_nothing_missing_starts_nothing():
     assert compute_missing([]) == 0
+
+
+def test_a_grid_on_a_smaller_version_shares_no_run():
+    study = Study(dataset="mnist", grid="mnist-10k", conditions=("true",), seeds=10)
+    tasks = study.tasks()
+    assert [t.parts for t in tasks] == ["conditions"] * 10 + ["noise"] * 40
+    assert {t.run.dataset for t in tasks[10:]} == {"mnist-10k"}
+    assert [t.parts for t in Study(grid="", seeds=2).tasks()] == ["conditions"] * 6
+
+
+def test_parts_of_the_results(own_store):
+    results = Study(**TINY).compute(jobs=1)
+    assert set(results.part("noise")["labels"]) == set(NOISE_LEVELS)
+    assert results.part("memorising").empty
+    assert results.labels == list(CONDITIONS)
+    with pytest.raises(ValueError, match="part must be one of conditions"):
+        results.part("nois")

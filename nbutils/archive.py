@@ -1,0 +1,151 @@
+"""Committed tables: what a study found, small enough to keep beside the book, read without the data and without runs.
+
+A folder holds `runs.parquet` (one row a run: parameters, status, provenance), `measurements.parquet` (one row a
+measurement: run, epoch, measure, value), `specimens.npz` (firing of a few networks) and `about.json` (the data).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from nbutils.datasets import label_noise
+from nbutils.files import read_parquet, replace_file
+from nbutils.results import Results, Specimen
+
+__all__ = ["RESULTS", "archive_digest", "archive_folder", "has_archive", "read_archive", "write_archive"]
+
+RESULTS = Path("book/results")
+NAMES = ("run", "parts", "dataset", "labels", "noise", "seed")  # what a row of the wide table takes from its run
+FILES = ("runs.parquet", "measurements.parquet", "specimens.npz", "about.json")
+
+
+def write_archive(folder: Path, results: Results) -> None:
+    """Write the results of a study, each file whole or not at all.
+
+    Args:
+        folder: where they go.
+        results: what a study found; the first network of every label condition is kept as a specimen.
+    """
+    table = results.table
+    measures = [name for name in table.columns if name not in (*NAMES, "epoch")]
+    long = table.melt(["run", "epoch"], measures, "measure", "value").dropna(subset="value")
+    long = long.sort_values(["run", "epoch", "measure"], ignore_index=True)
+    long = long.astype({"run": "category", "measure": "category", "epoch": "int16", "value": "float64"})
+    runs = results.runs.sort_values(["parts", "dataset", "labels", "seed"], ignore_index=True)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **_specimens(results))
+    contents = {
+        "runs.parquet": _parquet(runs),
+        "measurements.parquet": _parquet(long),
+        "specimens.npz": buffer.getvalue(),
+        "about.json": (json.dumps(dict(results.about), indent=1, ensure_ascii=False) + "\n").encode(),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        replace_file(folder / name, content)
+
+
+def read_archive(folder: Path, dataset: str) -> Results:
+    """Read committed tables.
+
+    Args:
+        folder: see :func:`write_archive`.
+        dataset: what the study calls its data set.
+
+    Returns:
+        The :class:`nbutils.results.Results`, with `computed` None.
+
+    Raises:
+        FileNotFoundError: a file is missing; says how to make it.
+        ValueError: a file is damaged; names it.
+    """
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"{folder} has no {', '.join(missing)}; run python -m nbutils study {dataset} in the project's folder"
+        )
+    found = {}
+    for name in FILES:
+        try:
+            found[name] = READERS[Path(name).suffix](folder / name)
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{folder / name} is damaged: {error}") from None
+    runs, long, arrays = found["runs.parquet"], found["measurements.parquet"], found["specimens.npz"]
+    wide = long.pivot(index=["run", "epoch"], columns="measure", values="value").reset_index()
+    wide.columns.name = None
+    wide["run"] = wide["run"].astype(str)
+    named = runs.assign(noise=runs["labels"].map(label_noise))[list(NAMES)]
+    # In the order of the table of runs, whatever order addresses have.
+    table = named.merge(wide, on="run", validate="one_to_many").astype({"epoch": "int64"})
+    addresses = sorted({key.partition("/")[0] for key in arrays})
+    specimens = {address: partial(_specimen, runs, arrays, address) for address in addresses}
+    return Results(dataset, table, runs, specimens, found["about.json"], None)
+
+
+def archive_folder(dataset: str) -> Path:
+    """Where the committed tables of a data set are, seen from the project's folder or from that of the notebooks."""
+    return next((p for p in (RESULTS / dataset, Path("..") / RESULTS / dataset) if has_archive(p)), RESULTS / dataset)
+
+
+def archive_digest(folder: Path) -> str:
+    """12 hexadecimal digits that change with any file of committed tables."""
+    digest = hashlib.sha256()
+    for name in FILES:
+        digest.update((folder / name).read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def has_archive(folder: Path) -> bool:
+    """Whether a folder holds committed tables."""
+    return (folder / FILES[0]).is_file()
+
+
+def _specimens(results: Results) -> dict[str, np.ndarray]:
+    """Firing of the first network of every condition, untrained and trained, as bits."""
+    arrays, rows = {}, results.runs
+    done = set(rows.loc[rows["status"] == "done", "labels"])
+    for labels in (name for name in results.labels if name in done):
+        found = results.run(labels)
+        arrays[f"{found.address}/fired"] = np.stack([np.packbits(found.fired(epoch), axis=1) for epoch in (0, -1)])
+        arrays[f"{found.address}/layers"] = found.layers.astype(np.int16)
+        arrays[f"{found.address}/probe_labels"] = found.probe_labels.astype(np.int16)
+    return arrays
+
+
+def _specimen(runs: pd.DataFrame, arrays: dict[str, np.ndarray], address: str) -> Specimen:
+    row = runs[runs["run"] == address].iloc[0]
+    layers, packed = arrays[f"{address}/layers"], arrays[f"{address}/fired"]
+
+    def fired(epoch: int) -> np.ndarray:
+        if epoch not in (0, -1):
+            raise ValueError(f"committed tables hold firing of epochs 0 and -1 (the last), received {epoch!r}")
+        return np.unpackbits(packed[epoch], axis=1, count=len(layers)).astype(bool)
+
+    labels = arrays[f"{address}/probe_labels"].astype(np.int64)
+    return Specimen(address, row["labels"], int(row["seed"]), layers.astype(np.int64), labels, fired)
+
+
+def _parquet(table: pd.DataFrame) -> bytes:
+    return table.to_parquet(index=False, compression="zstd")
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def _json(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text("utf-8"))
+
+
+READERS: dict[str, Callable[[Path], Any]] = {".parquet": read_parquet, ".npz": _arrays, ".json": _json}

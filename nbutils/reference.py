@@ -1,0 +1,81 @@
+"""The reference study: the paper's network on its data sets, with all seeds, nulls and noise levels a verdict needs."""
+
+from __future__ import annotations
+
+from nbutils.measures import MeasureSpec
+from nbutils.results import CONDITIONS
+from nbutils.study import Study, Task
+
+__all__ = ["REFERENCE", "reference_study", "reference_tasks"]
+
+PAPER = {"model": "mlp:512-512", "dropout": 0.02, "epochs": 20}
+# PlantVillage has too few images for a grid of its own, and at 64x64 nearly all weights would be in its first layer.
+REFERENCE = {
+    "mnist": Study(dataset="mnist", grid="mnist-10k", **PAPER),
+    "fashion-mnist": Study(dataset="fashion-mnist", grid="fashion-mnist-10k", **PAPER),
+    "cifar10": Study(dataset="cifar10", grid="cifar10-10k", conditions=("true",), **PAPER),
+    "plantvillage": Study(dataset="plantvillage@32", grid="", conditions=("true",), **PAPER),
+}
+RELEASED = "mnist"  # the data set on which the released code is taken apart
+MEMORISED = 0.95  # training accuracy at which random labels count as learned
+LONGEST = 500  # epochs
+
+
+def reference_study(name: str) -> Study:
+    """The study of one data set of the paper.
+
+    Args:
+        name: key of `REFERENCE`.
+
+    Returns:
+        A :class:`nbutils.study.Study`.
+
+    Raises:
+        ValueError: no such reference study; lists what there is.
+
+    Examples:
+        >>> reference_study("mnist").model, reference_study("mnist").grid
+        ('mlp:512-512', 'mnist-10k')
+    """
+    if name not in REFERENCE:
+        raise ValueError(f"dataset of a reference study must be one of {', '.join(REFERENCE)}, received {name!r}")
+    return REFERENCE[name]
+
+
+def reference_tasks(name: str) -> list[Task]:
+    """All runs of a reference study.
+
+    Its conditions and its grid of label noise, a memorising run, and on MNIST networks trained as the paper's released
+    code trains them.
+
+    Args:
+        name: key of `REFERENCE`.
+
+    Returns:
+        The tasks; those of conditions and noise first.
+
+    Examples:
+        >>> tasks = reference_tasks("mnist")
+        >>> [len([t for t in tasks if part in t.parts]) for part in ("conditions", "noise", "released")]
+        [30, 40, 10]
+    """
+    study = reference_study(name)
+    taken_apart = {"checkpoints": True} if name == RELEASED else {}
+    tasks = [_with_checkpoints(task) if taken_apart else task for task in study.tasks()]
+    plain, light = MeasureSpec(density=study.density), MeasureSpec(density=study.density, null_draws=0)
+    memorising = study.run_spec(
+        dataset=study.grid or study.dataset, labels="random", seed=0, dropout=0.0, epochs=LONGEST, stop_at=MEMORISED
+    )
+    tasks.append(Task(memorising, light, "memorising"))
+    if taken_apart:
+        seeds = range(study.first_seed, study.first_seed + study.seeds)
+        bright = [study.run_spec(labels="true", seed=seed, input_scale=255.0, checkpoints=True) for seed in seeds]
+        tasks += [Task(run, plain, "released") for run in bright]
+    return tasks
+
+
+def _with_checkpoints(task: Task) -> Task:
+    """The same task, with the weights of every epoch where the released code is compared with ours."""
+    if "conditions" not in task.parts or task.run.labels != CONDITIONS[0]:
+        return task
+    return Task(task.run.model_copy(update={"checkpoints": True}), task.measure, task.parts)

@@ -1,0 +1,148 @@
+"""What a study found, as tables: one row a run, one row a run and epoch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from nbutils.datasets import label_noise
+from nbutils.runs import Run
+
+__all__ = ["CONDITIONS", "NOISE_LEVELS", "PARTS", "Results", "Specimen", "labelled", "run_rows"]
+
+CONDITIONS = ("true", "mixed:0.5", "random")
+NOISE_LEVELS = ("true", "mixed:0.1", "mixed:0.25", "mixed:0.4", "mixed:0.5", "mixed:0.6", "mixed:0.75", "random")
+# What a run is for; one run may serve several.
+PARTS = {
+    "conditions": "label conditions, all seeds",
+    "noise": "levels of label noise, a few seeds each",
+    "memorising": "random labels without dropout until they are learned",
+    "released": "trained on images from 0 to 255, as the paper's released code does",
+}
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """One network whose firing can be looked at.
+
+    Attributes:
+        address: of its run.
+        labels: label condition.
+        seed: of the run.
+        layers: hidden layer of every neuron, numbered from 1, shape (neurons,).
+        probe_labels: true class of each probe example, shape (probe,).
+        fired: activation pattern matrix after an epoch, boolean, shape (probe, neurons); 0 is untrained, -1 the last.
+    """
+
+    address: str
+    labels: str
+    seed: int
+    layers: np.ndarray
+    probe_labels: np.ndarray
+    fired: Callable[[int], np.ndarray] = field(repr=False)
+
+    @classmethod
+    def of(cls, run: Run) -> Specimen:
+        """The network of a stored run."""
+        return cls(run.address, run.spec.labels, run.spec.seed, run.layers, run.probe_labels, run.fired)
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a study found on one data set.
+
+    Attributes:
+        dataset: name of the data set.
+        table: one row per run and epoch, `run` (address), `parts` (see `PARTS`), `dataset`, `labels`, `noise`, `seed`,
+            the training history and the measures (see :func:`nbutils.measures.measure_run`).
+        runs: one row per run, failed ones too, with its parameters, status and provenance.
+        specimens: networks that can be looked at, by address of their run.
+        about: what is known of the data, `title`, `classes`, `about`, `origin`, `version`.
+        computed: how many runs had to be computed now; None where the results come from committed tables.
+    """
+
+    dataset: str
+    table: pd.DataFrame
+    runs: pd.DataFrame
+    specimens: Mapping[str, Callable[[], Specimen]]
+    about: Mapping[str, Any]
+    computed: int | None = 0
+
+    @property
+    def failed(self) -> pd.DataFrame:
+        """Runs that failed, with their reason."""
+        return self.runs.loc[self.runs["status"] == "failed", ["dataset", "labels", "seed", "reason"]]
+
+    @property
+    def commits(self) -> list[str]:
+        """Commits at which the runs were made, sorted."""
+        return sorted(set(self.runs["commit"]))
+
+    @property
+    def labels(self) -> list[str]:
+        """Label conditions of the study, as many as have runs."""
+        present = set(self.runs.loc[self.runs["parts"].str.contains("conditions"), "labels"])
+        return [labels for labels in CONDITIONS if labels in present]
+
+    def part(self, name: str) -> pd.DataFrame:
+        """Rows of the runs that serve a part of the study.
+
+        Raises:
+            ValueError: there is no such part.
+        """
+        if name not in PARTS:
+            raise ValueError(f"part must be one of {', '.join(PARTS)}, received {name!r}")
+        if self.table.empty:
+            return self.table
+        return self.table[self.table["parts"].str.split().map(lambda parts: name in parts)]
+
+    def conditions(self) -> pd.DataFrame:
+        """Rows of the label conditions, all seeds."""
+        return self.part("conditions")
+
+    def noise_grid(self) -> pd.DataFrame:
+        """Rows of the eight label-noise levels, the same few seeds at every level; first and last epoch."""
+        return self.part("noise")
+
+    def run(self, labels: str = "true", seed: int | None = None) -> Specimen:
+        """One finished network of the study: of that seed, or the first that can be looked at.
+
+        Raises:
+            ValueError: there is none.
+        """
+        fitting = self.runs["labels"] == labels
+        if seed is not None:
+            fitting &= self.runs["seed"] == seed
+        for address in self.runs.loc[fitting & (self.runs["status"] == "done"), "run"]:
+            if address in self.specimens:
+                return self.specimens[address]()
+        wanted = f"labels={labels!r}" + ("" if seed is None else f" and seed={seed!r}")
+        raise ValueError(f"the study has no finished run with {wanted}")
+
+
+def labelled(table: pd.DataFrame, run: Run, parts: str) -> pd.DataFrame:
+    """Rows of one run, with what it is and what it is for."""
+    spec = run.spec
+    named = {"run": run.address, "parts": parts, "dataset": spec.dataset, "labels": spec.labels}
+    return table.assign(**named, noise=label_noise(spec.labels), seed=spec.seed)
+
+
+def run_rows(run: Run, parts: str) -> dict[str, Any]:
+    """One row of the table of runs."""
+    origin = run.record["provenance"]
+    return {
+        "run": run.address,
+        "parts": parts,
+        **run.spec.model_dump(),
+        "data_version": run.record["data"],
+        "status": "failed" if run.failed else "done",
+        "reason": run.failed,
+        "seconds": run.record["seconds"],
+        **{name: origin[name] for name in ("commit", "time", "machine")},
+        "versions": json.dumps(origin["versions"], sort_keys=True),
+    }
