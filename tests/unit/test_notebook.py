@@ -9,13 +9,14 @@ from nbutils.study import Study
 @pytest.fixture
 def tiny(monkeypatch):
     """Studies of very small networks, of which one diverges."""
-    original = Study._run
+    original = Study.run_spec
 
-    def small(self, labels, seed):
-        wild = {"learning_rate": 1e30} if (labels, seed) == ("random", 0) else {}
-        return original(self, labels, seed).model_copy(update={"model": "mlp:8", "probe": 200, **wild})
+    def small(self, **given):
+        spec = original(self, **given)
+        wild = {"learning_rate": 1e30} if (spec.labels, spec.seed) == ("random", 0) else {}
+        return spec.model_copy(update={"model": "mlp:8", "probe": 200, **wild})
 
-    monkeypatch.setattr(Study, "_run", small)
+    monkeypatch.setattr(Study, "run_spec", small)
 
 
 def test_a_page_shows_failed_runs_and_judges_the_others(tiny, own_store, capsys):

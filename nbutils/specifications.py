@@ -1,0 +1,213 @@
+"""All the ways in which H2 and H3 could reasonably have been measured: the list behind a specification curve.
+
+Not every combination, which would be thousands, but a stated selection. From the primary specification every choice is
+varied alone; every graph is crossed with three densities and two rules of firing; the primary graph with all rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+
+__all__ = ["FACTORS", "Specification", "specifications"]
+
+FACTORS = {
+    "measure": "measure",
+    "graph": "graph",
+    "kept": "kept",
+    "firing": "firing",
+    "communities": "communities",
+    "neurons": "neurons",
+    "null": "taken off",
+    "correction": "estimate",
+    "bins": "bins",
+}
+DENSITIES, RULES = (0.02, 0.05, 0.1), ("top:0.05", "top-decile", "top:0.2", "positive")
+GRAPHS = ("phi", "PPMI", "disparity", "adjacent layers", "within layers")
+WIDTH = 512  # of the paper's layers: its S neurons are given as a share of this
+QUIRKS = ("last_class_edges", "frequency_threshold", "index_slips")
+PLUG_IN, CORRECTED = "plug-in", "Miller-Madow"
+RULE_NAMES = {"top-decile": "top 10 %", "top:0.05": "top 5 %", "top:0.2": "top 20 %", "positive": "positive"}
+USUAL = ("all layers", "nothing")  # goes without saying
+GAINS = ("mutual information", "total correlation")  # the more of these, the less entropy is left
+
+
+@dataclass(frozen=True)
+class Specification:
+    """One way to turn a network's activations into the number that a hypothesis is about.
+
+    Attributes:
+        hypothesis: "H2" or "H3".
+        measure: "modularity", or which entropy.
+        graph: how pairs of neurons are weighed and chosen; empty for H3.
+        share: of all pairs that may be joined for most graphs; of each layer's neurons for the paper's; the
+            significance for "disparity, alpha"; 0 for H3.
+        firing: rule of firing, see :func:`nbutils.activations.firing`; empty where activations are used as they are.
+        algorithm: what finds communities: "Leiden", "Louvain" or "label propagation"; empty for H3.
+        resolution: of modularity; 0 for H3.
+        neurons: "all", "first layer" or "last layer".
+        null: null model whose mean Q is taken off: "circular shift", "within-class shuffle", or "nothing"; empty for
+            H3.
+        correction: "plug-in" or "Miller-Madow"; empty where there is nothing to correct.
+        bins: bins of an entropy of activation sizes; 0 for others.
+        quirks: switches of :func:`nbutils.reconstruction.released_graph` that are on.
+        primary: whether this is the specification that the verdict is about.
+    """
+
+    hypothesis: str
+    measure: str
+    graph: str = ""
+    share: float = 0.0
+    firing: str = ""
+    algorithm: str = ""
+    resolution: float = 0.0
+    neurons: str = "all"
+    null: str = ""
+    correction: str = ""
+    bins: int = 0
+    quirks: tuple[str, ...] = ()
+    primary: bool = False
+
+    @property
+    def predicted(self) -> int:
+        """Sign that the hypothesis gives the relation with test accuracy.
+
+        +1 for modularity; -1 for entropies; +1 for mutual information and total correlation, which are what entropy
+        falls by once the class, or the other neurons, are known.
+        """
+        return 1 if self.hypothesis == "H2" or self.measure in GAINS else -1
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """What was chosen, for people; keys as in `FACTORS`, only those that apply."""
+        words = {
+            "measure": self.measure if self.hypothesis == "H3" else "",
+            "graph": self.graph + (f", {self.quirks[0].replace('_', ' ')}" if len(self.quirks) == 1 else ""),
+            "kept": self._kept,
+            "firing": RULE_NAMES.get(self.firing, self.firing),
+            "communities": f"{self.algorithm}, resolution {self.resolution:g}" if self.algorithm else "",
+            "neurons": "all layers" if self.neurons == "all" else self.neurons,
+            "null": self.null,
+            "correction": self.correction,
+            "bins": f"{self.bins} bins" if self.bins else "",
+        }
+        return {factor: word for factor, word in words.items() if word}
+
+    @property
+    def label(self) -> str:
+        """One line for people that no other specification has."""
+        return " · ".join([self.hypothesis, *(word for word in self.choices.values() if word not in USUAL)])
+
+    @property
+    def _kept(self) -> str:
+        if self.graph.startswith(("paper", "released")):
+            return f"{self.share * WIDTH:.0f} of {WIDTH} neurons"
+        if self.graph == "disparity, alpha":
+            return f"alpha {self.share:g}"
+        return f"{100 * self.share:g} % of pairs" if self.graph else ""
+
+
+PRIMARY_H2 = Specification(
+    *("H2", "modularity", "co-firing count", 0.05, "top-decile", "Leiden", 1.0), null="nothing", primary=True
+)
+PRIMARY_H3 = Specification(
+    "H3", "pattern entropy", firing="top-decile", neurons="last layer", correction=CORRECTED, primary=True
+)
+
+
+def specifications() -> tuple[Specification, ...]:
+    """Every specification of the curve: those of H2, then those of H3; each hypothesis has one primary one.
+
+    Returns:
+        Different specifications with different labels, always in the same order.
+
+    Examples:
+        >>> [s.label for s in specifications() if s.primary][0]
+        'H2 · co-firing count · 5 % of pairs · top 10 % · Leiden, resolution 1'
+        >>> len(specifications()) >= 60
+        True
+
+    References:
+        Simonsohn, Simmons and Nelson (2020), doi:10.1038/s41562-020-0912-z; Steegen et al. (2016),
+        doi:10.1177/1745691616658637.
+    """
+    found = [PRIMARY_H2, *_graphs(), *_searches(), *_papers(), PRIMARY_H3, *_sizes(), *_patterns(), *_neuron_wise()]
+    return tuple(dict.fromkeys(found))
+
+
+def _but(**changes: object) -> Specification:
+    """The primary specification of H2 with something else in it."""
+    changed = replace(PRIMARY_H2, **changes)
+    return replace(changed, primary=changed == PRIMARY_H2)
+
+
+def _graphs() -> list[Specification]:
+    """Graphs: all rules x densities for counts; densities, and one density of `positive`, for others; single layers."""
+    counts = [_but(firing=rule, share=share) for rule, share in product(RULES, DENSITIES)]
+    others = [_but(graph=graph, share=share) for graph, share in product(GRAPHS, DENSITIES)]
+    positive = [_but(graph=graph, firing="positive") for graph in (*GRAPHS, "disparity, alpha")]
+    pearson = [_but(graph="Pearson", firing="", share=share) for share in DENSITIES]
+    single = [
+        _but(neurons=part, firing=rule)
+        for part, rule in product(("first layer", "last layer"), ("top-decile", "positive"))
+    ]
+    return [*counts, *others, _but(graph="disparity, alpha"), *positive, *pearson, *single]
+
+
+def _searches() -> list[Specification]:
+    """How communities are found, and what is taken off their modularity."""
+    rules = ("top-decile", "positive")
+    leiden = [_but(resolution=resolution, firing=rule) for resolution, rule in product((0.5, 2.0), rules)]
+    louvain = [_but(algorithm="Louvain", firing=rule) for rule in rules]
+    spread = [_but(algorithm="label propagation", firing=rule) for rule in rules]
+    spread.append(_but(algorithm="label propagation", share=0.02))
+    nulls = [
+        _but(graph=graph, null=null)
+        for graph, null in product(("co-firing count", "phi"), ("circular shift", "within-class shuffle"))
+    ]
+    return [*leiden, *louvain, *spread, *nulls]
+
+
+def _papers() -> list[Specification]:
+    """The paper's graph: four sizes S, three resolutions, another search, rule and nulls; and the released code's quirks."""
+    paper = _but(graph="paper's", share=50 / WIDTH, firing="positive")
+    released = replace(paper, graph="released code's", firing="")
+    return [
+        *(replace(paper, share=size / WIDTH) for size in (13, 25, 50, 100)),
+        *(replace(paper, resolution=resolution) for resolution in (0.5, 2.0)),
+        replace(paper, algorithm="label propagation"),
+        replace(paper, firing="top-decile"),
+        *(replace(paper, null=null) for null in ("circular shift", "within-class shuffle")),
+        replace(released, quirks=QUIRKS),
+        *(replace(released, quirks=(quirk,)) for quirk in QUIRKS),
+    ]
+
+
+def _sizes() -> list[Specification]:
+    """The paper's entropy, of activation sizes."""
+    total = Specification("H3", "binned entropy, sum", bins=10)
+    return [
+        *(replace(total, bins=bins) for bins in (5, 10, 20)),
+        replace(total, measure="binned entropy, mean of live neurons"),
+        replace(total, measure="binned entropy, strict bins"),
+    ]
+
+
+def _patterns() -> list[Specification]:
+    """Entropy of whole patterns, with and without the class, per layer, rule and correction."""
+    rules, ways = ("top-decile", "positive"), (CORRECTED, PLUG_IN)
+    last = [replace(PRIMARY_H3, firing=rule, correction=way, primary=False) for rule, way in product(rules, ways)]
+    last += [replace(PRIMARY_H3, firing=rule, primary=False) for rule in ("top:0.05", "top:0.2")]
+    first = [replace(PRIMARY_H3, neurons="first layer", firing=rule, primary=False) for rule in rules]
+    within = [replace(one, measure="class-conditional entropy") for one in (*last, *first)]
+    return [one for one in (*last, *first, *within) if replace(one, primary=True) != PRIMARY_H3]
+
+
+def _neuron_wise() -> list[Specification]:
+    """What neurons, or blocks of six, say: firing entropy, mutual information with the class, total correlation."""
+    parts, rules = ("all", "last layer"), ("top-decile", "positive")
+    found = [
+        Specification("H3", measure, firing=rule, neurons=part, correction=CORRECTED)
+        for measure, part, rule in product(("firing entropy", *GAINS), parts, rules)
+    ]
+    return [*found, *(Specification("H3", gain, firing="top-decile", correction=PLUG_IN) for gain in GAINS)]
