@@ -34,6 +34,11 @@ def _conditions(table: pd.DataFrame) -> list[str]:
     return [c for c in CONDITION_NAMES if (table["labels"] == c).any()]
 
 
+def _across(panels: Sequence[str]) -> float:
+    """Width of a figure with so many panels side by side, in inches."""
+    return 2.1 + 1.85 * len(panels)
+
+
 def learning_curves(table: pd.DataFrame) -> Figure:
     """Training and test accuracy over epochs, one panel per label condition; band: 95 % interval over seeds."""
     long = table.melt(["labels", "epoch", "seed"], ["train_accuracy", "test_accuracy"], "set", "accuracy")
@@ -42,7 +47,7 @@ def learning_curves(table: pd.DataFrame) -> Figure:
     )
     with figure_style():
         names = _conditions(table)
-        fig, axes = plt.subplots(1, len(names), figsize=(7.6, 2.7), sharey=True, squeeze=False)
+        fig, axes = plt.subplots(1, len(names), figsize=(_across(names), 2.7), sharey=True, squeeze=False)
         for ax, condition in zip(axes[0], names, strict=True):
             data = long[long["labels"] == condition]
             palette = [CONDITION_COLOURS[condition], GREY]
@@ -67,7 +72,7 @@ def nulls(table: pd.DataFrame) -> Figure:
     long = ends.melt(["labels", "epoch", "seed"], list(names), "graph", "Q")
     with figure_style():
         conditions = _conditions(table)
-        fig, axes = plt.subplots(1, len(conditions), figsize=(7.6, 3.2), sharey=True, squeeze=False)
+        fig, axes = plt.subplots(1, len(conditions), figsize=(_across(conditions), 3.2), sharey=True, squeeze=False)
         for ax, condition in zip(axes[0], conditions, strict=True):
             for place, column in enumerate(names):
                 colour = CONDITION_COLOURS[condition] if column == "modularity" else GREY
@@ -91,7 +96,7 @@ def series(table: pd.DataFrame, measure: str, ylabel: str) -> Figure:
     """A measure and the training accuracy over epochs, one column per label condition, one thin line per network."""
     with figure_style():
         names = _conditions(table)
-        fig, axes = plt.subplots(2, len(names), figsize=(7.6, 4.2), sharex=True, sharey="row", squeeze=False)
+        fig, axes = plt.subplots(2, len(names), figsize=(_across(names), 4.2), sharex=True, sharey="row", squeeze=False)
         for column, condition in enumerate(names):
             runs = table[table["labels"] == condition]
             for ax, value in zip(axes[:, column], (measure, "train_accuracy"), strict=True):

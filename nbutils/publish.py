@@ -14,12 +14,14 @@ from typing import Any
 
 import yaml
 
+from nbutils.archive import RESULTS, has_archive
 from nbutils.engine import Runner, Summary, run_notebooks
 from nbutils.executions import NotebookJob, Outcome
 from nbutils.files import replace_file
 from nbutils.lean import nbformat
 from nbutils.measurements import MIME
 from nbutils.parameters import check_parameters
+from nbutils.reference import REFERENCE
 from nbutils.report import report_inputs
 from nbutils.specs import known_dataset
 from nbutils.templates import data_versions, template_model
@@ -31,7 +33,6 @@ PAGES = Path("book/pages")
 SHARED_FOLDERS = {"start_here": "tour", "watch_training": "watch", "synthesis": "summary", "speed": "speed"}
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
 METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
-RESULTS = Path("book/results")
 TIMEOUT = 1800
 
 
@@ -65,7 +66,7 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
     Raises:
         ValueError: a data set is unknown, or has no pages in `_toc.yml`.
     """
-    toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
+    toc, datasets = yaml.safe_load((root / "_toc.yml").read_text("utf-8")), [*datasets, *committed_studies(root)]
     listed = {Path(f).parent.name for f in _files(toc) if Path(f).parent.parent == PAGES} - set(SHARED_FOLDERS.values())
     listed = {name for name in listed if not name.startswith(SWEEPS)}
     for name in datasets:
@@ -75,12 +76,18 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
     return _without(toc, listed - set(datasets))
 
 
+def committed_studies(root: Path) -> list[str]:
+    """Data sets of the reference study whose tables are there."""
+    return [name for name in REFERENCE if has_archive(root / RESULTS / name)]
+
+
 def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int, device: str = "cpu") -> list[PageJob]:
     """Every page that the table of contents asks for, with its parameters checked.
 
     Args:
         root: the project's folder.
-        datasets: data sets of the book; together they form one study.
+        datasets: data sets of the book whose runs are computed here; together with those of the reference study,
+            which come from committed tables, they form one study.
         seeds: networks per label condition.
         epochs: passes over the training set.
         device: where networks train.
@@ -93,13 +100,18 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int, devi
     """
     from nbutils.datasets import TITLES
 
-    jobs = []
+    if wrong := [name for name in datasets if name in REFERENCE]:
+        raise ValueError(
+            f"{wrong[0]} belongs to the reference study, whose pages are in every book; to compute its runs again: "
+            f"python -m nbutils study {wrong[0]}"
+        )
+    jobs, studies = [], [*datasets, *committed_studies(root)]
     for file in _files(book_toc(root, datasets)):
         path = Path(file)
         if path.parent.parent != PAGES:
             continue
         folder, name = path.parent.name, path.name
-        parameters, title = _page_parameters(folder, name, datasets, seeds, epochs, device), TITLES.get(folder, "")
+        parameters, title = _page_parameters(folder, name, studies, seeds, epochs, device), TITLES.get(folder, "")
         if folder.startswith(SWEEPS):
             title = folder.removeprefix(SWEEPS).replace("_", " ")
         check_parameters(name, parameters)
@@ -119,7 +131,7 @@ def _page_parameters(
         return dict(check_parameters(name, {}))
     parameters: dict[str, Any] = {"epochs": epochs, "device": device}
     if name != "start_here":
-        parameters |= {"study": " ".join(datasets), "seeds": seeds}
+        parameters |= {"study": " ".join(datasets), "seeds": seeds, "source": "tables"}
     if folder not in SHARED_FOLDERS.values():
         parameters["dataset"] = folder
     return parameters
