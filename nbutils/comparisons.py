@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from nbutils.correlations import between_conditions, correlation
 from nbutils.stats import bootstrap_interval
 
-__all__ = ["BASELINES", "between_run_table", "naive_table", "partial_correlation", "selectivity_share"]
+__all__ = ["BASELINES", "between_run_table", "naive_table", "partial_correlation", "partial_from", "selectivity_share"]
 
 # Column of the results table -> what it is called on a page.
 BASELINES = {
@@ -48,9 +50,20 @@ def partial_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> floa
         >>> bool(partial_correlation(time + 3 * wiggle, time - 3 * wiggle, time) < 0)
         True
     """
-    r_xy, r_xz, r_yz = correlation(x, y), correlation(x, given), correlation(y, given)
-    left = (1 - r_xz**2) * (1 - r_yz**2)
-    return float("nan") if left < 1e-12 else float((r_xy - r_xz * r_yz) / np.sqrt(left))
+    return float(partial_from(correlation(x, y), correlation(x, given), correlation(y, given)))
+
+
+def partial_from(r_xy: Any, r_xz: Any, r_yz: Any) -> np.ndarray:
+    """Partial correlations from plain ones, see :func:`partial_correlation`; any shapes that broadcast.
+
+    Examples:
+        >>> partial_from([0.5, 0.5], [0.0, 1.0], [0.0, 0.3]).tolist()
+        [0.5, nan]
+    """
+    xy, xz, yz = np.broadcast_arrays(*(np.asarray(r, dtype=float) for r in (r_xy, r_xz, r_yz)))
+    left = (1 - xz**2) * (1 - yz**2)
+    known = left >= 1e-12
+    return np.where(known, (xy - xz * yz) / np.sqrt(np.where(known, left, 1)), np.nan)
 
 
 def naive_table(table: pd.DataFrame, measure: str, accuracy: str = "train_accuracy") -> pd.DataFrame:
