@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ __all__ = [
     "measure_name",
     "naive_table",
     "partial_correlation",
+    "partial_from",
     "selectivity_share",
 ]
 
@@ -64,9 +66,20 @@ def partial_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> floa
         >>> bool(partial_correlation(time + 3 * wiggle, time - 3 * wiggle, time) < 0)
         True
     """
-    r_xy, r_xz, r_yz = correlation(x, y), correlation(x, given), correlation(y, given)
-    left = (1 - r_xz**2) * (1 - r_yz**2)
-    return float("nan") if left < 1e-12 else float((r_xy - r_xz * r_yz) / np.sqrt(left))
+    return float(partial_from(correlation(x, y), correlation(x, given), correlation(y, given)))
+
+
+def partial_from(r_xy: Any, r_xz: Any, r_yz: Any) -> np.ndarray:
+    """Partial correlations from plain ones, see :func:`partial_correlation`; any shapes that broadcast.
+
+    Examples:
+        >>> partial_from([0.5, 0.5], [0.0, 1.0], [0.0, 0.3]).tolist()
+        [0.5, nan]
+    """
+    xy, xz, yz = np.broadcast_arrays(*(np.asarray(r, dtype=float) for r in (r_xy, r_xz, r_yz)))
+    left = (1 - xz**2) * (1 - yz**2)
+    known = left >= 1e-12
+    return np.where(known, (xy - xz * yz) / np.sqrt(np.where(known, left, 1)), np.nan)
 
 
 def measure_name(column: str) -> str:

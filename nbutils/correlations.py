@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import stats
 from nbutils.arrays import as_numpy
 from nbutils.stats import Permutation, permutation_result, permuted_orders
 
-__all__ = ["between_conditions", "correlation", "session_permutation"]
+__all__ = ["between_conditions", "correlation", "resampled_spearman", "session_permutation"]
 
 
 def correlation(x: Any, y: Any, method: str = "spearman") -> float:
@@ -39,6 +40,32 @@ def correlation(x: Any, y: Any, method: str = "spearman") -> float:
     if method not in ("spearman", "pearson"):
         raise ValueError(f"method must be 'spearman' or 'pearson', received {method!r}")
     return float(_unit(a, method) @ _unit(b, method))
+
+
+def resampled_spearman(x: np.ndarray, y: np.ndarray, resamples: Sequence[np.ndarray]) -> np.ndarray:
+    """Spearman's rho of every resample of two series.
+
+    Args:
+        x: values, shape (n,).
+        y: values, shape (n,).
+        resamples: indices of each resample; their lengths may differ.
+
+    Returns:
+        Shape (resamples,), in [-1, 1]; 0 where a series is constant.
+
+    Examples:
+        >>> squares = np.arange(4) ** 2
+        >>> resampled_spearman(np.arange(4), -squares, [np.array([0, 1, 3]), np.array([1, 1])]).round(9).tolist()
+        [-1.0, 0.0]
+    """
+    length = np.array([len(r) for r in resamples])
+    found = np.zeros(len(resamples))
+    for n in np.unique(length):
+        rows = np.stack([r for r in resamples if len(r) == n])
+        ranks = [stats.rankdata(values[rows], axis=1) - (n + 1) / 2 for values in (x, y)]
+        scale = np.sqrt((ranks[0] ** 2).sum(axis=1) * (ranks[1] ** 2).sum(axis=1))
+        found[length == n] = (ranks[0] * ranks[1]).sum(axis=1) / np.where(scale > 0, scale, 1)
+    return found
 
 
 def session_permutation(
@@ -141,20 +168,8 @@ def between_conditions(
     chosen = rng.integers(len(names), size=(min(draws, 1999), len(names)))
     resamples = [np.concatenate([members[k] for k in row]) for row in chosen]
     tail = (1 - level) / 2
-    low, high = np.quantile(_spearman_of_rows(m, a, resamples), [tail, 1 - tail])
+    low, high = np.quantile(resampled_spearman(m, a, resamples), [tail, 1 - tail])
     return test, (float(low), float(high))
-
-
-def _spearman_of_rows(x: np.ndarray, y: np.ndarray, resamples: list[np.ndarray]) -> np.ndarray:
-    """Rho of every resample (arrays of indices), resamples of one length at a time; 0 where a series is constant."""
-    length = np.array([len(r) for r in resamples])
-    found = np.zeros(len(resamples))
-    for n in np.unique(length):
-        rows = np.stack([r for r in resamples if len(r) == n])
-        ranks = [stats.rankdata(values[rows], axis=1) - (n + 1) / 2 for values in (x, y)]
-        scale = np.sqrt((ranks[0] ** 2).sum(axis=1) * (ranks[1] ** 2).sum(axis=1))
-        found[length == n] = (ranks[0] * ranks[1]).sum(axis=1) / np.where(scale > 0, scale, 1)
-    return found
 
 
 def _unit(values: np.ndarray, method: str) -> np.ndarray:

@@ -40,6 +40,7 @@ __all__ = [
     "measure_run",
 ]
 
+EARLY = (0, 1, 2, 3)
 MAKERS = (
     *("bits", "edges", "leiden", "arrays", "devices", "cofiring", "graphs", "communities"),
     *("reconstruction", "nulls", "entropy", "information", "baselines", "variants", "measures"),
@@ -54,7 +55,7 @@ class MeasureSpec(BaseModel):
         resolution: of modularity.
         seeds: searches for communities per graph.
         null_draws: draws of each null model, at the first and the last epoch; 0 leaves the nulls out.
-        every_epoch: measure all snapshots; False measures the first and the last only.
+        every_epoch: measure all snapshots; False measures the first four (epochs 0 to 3) and the last only.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -187,7 +188,7 @@ def measure_run(run: Run, spec: MeasureSpec | None = None, store: Store | None =
     if (record := store.read(where)) is None:
         with store.lock(where):
             if (record := store.read(where)) is None:
-                epochs = run.history["epoch"] if spec.every_epoch else (0, run.last_epoch)
+                epochs = [e for e in run.history["epoch"] if spec.every_epoch or e in (*EARLY, run.last_epoch)]
                 rows = [_measure_epoch(run, int(epoch), spec) for epoch in epochs]
                 record = {**determinants, "rows": rows, "provenance": provenance()}
                 store.write(where, record)

@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from nbutils.datasets import Dataset
 from nbutils.display import GREY, figure_style
+from nbutils.evolution import answers_to
 from nbutils.graphs import to_networkx
 
 __all__ = ["community_classes", "graph_drawing", "sample_images", "training_curves"]
@@ -38,13 +39,11 @@ def sample_images(data: Dataset, per_class: int = 2) -> Figure:
 
 def community_classes(fired: np.ndarray, labels: np.ndarray, communities: np.ndarray, classes: Sequence[str]) -> Figure:
     """How often the neurons of each community fire on each class, relative to their mean rate."""
-    found = [c for c in np.unique(communities) if c >= 0]
-    rates = np.array([[fired[labels == k][:, communities == c].mean() for k in np.unique(labels)] for c in found])
-    relative = rates / np.maximum(rates.mean(axis=1, keepdims=True), 1e-12)
-    sizes = [int((communities == c).sum()) for c in found]
+    found = answers_to(fired, labels, communities)
+    relative = found[np.unique(labels)].to_numpy()
     with figure_style():
         fig, ax = plt.subplots(figsize=(6.4, 0.34 * len(found) + 1.3))
-        rows = [f"{c + 1}  ({n} neurons)" for c, n in zip(found, sizes, strict=True)]
+        rows = [f"{c + 1}  ({n} neurons)" for c, n in zip(found["community"], found["neurons"], strict=True)]
         options = {"vmin": 0, "vmax": max(2.0, relative.max()), "cmap": "viridis", "annot": True, "fmt": ".1f"}
         sns.heatmap(
             relative,

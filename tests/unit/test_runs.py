@@ -238,13 +238,14 @@ def test_measures_are_kept_and_complete(own_store, monkeypatch):
     second = measure_run(run)
     assert second.equals(first)
     assert first["null_circular"].isna().tolist() == [False, True, False]
-    assert not first.drop(columns=["null_circular", "null_within"]).isna().any().any()
+    assert first["agreement"].isna().tolist() == [False, True, False]
+    assert not first.drop(columns=["null_circular", "null_within", "agreement"]).isna().any().any()
 
 
-def test_measuring_the_ends_only(own_store):
-    ends = measure_run(run_once(SMALL), MeasureSpec(null_draws=0, every_epoch=False))
-    assert ends["epoch"].tolist() == [0, 2]
-    assert ends["null_within"].isna().all()
+def test_measuring_the_first_epochs_and_the_last(own_store):
+    few = measure_run(run_once(SMALL.model_copy(update={"epochs": 6})), MeasureSpec(null_draws=0, every_epoch=False))
+    assert few["epoch"].tolist() == [0, 1, 2, 3, 6]
+    assert few["null_within"].isna().all()
 
 
 def test_inventory_and_prune(own_store):
@@ -348,7 +349,8 @@ def test_training_stops_once_the_training_set_is_learned():
     accuracy = full.history["train_accuracy"]
     assert run.last_epoch == int(np.argmax(accuracy >= 0.8)) < 30
     assert run.history.equals(full.history.iloc[: run.last_epoch + 1])
-    assert list(measure_run(run, MeasureSpec(null_draws=1, every_epoch=False))["epoch"]) == [0, run.last_epoch]
+    nulls = measure_run(run, MeasureSpec(null_draws=1))["null_within"]
+    assert np.flatnonzero(nulls.notna()).tolist() == [0, run.last_epoch]
 
 
 def test_a_run_that_stops_early_is_the_same_beside_one_that_does_not():
