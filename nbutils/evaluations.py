@@ -43,7 +43,7 @@ def evaluate(specification: Specification, activations: Any, labels: Any, layers
         Modularity, dimensionless, for H2 (minus that of the null model where the specification says so); bits for H3.
 
     Raises:
-        ValueError: shapes disagree, or values are not finite.
+        ValueError: shapes disagree, values are not finite, or there are no neurons.
 
     Examples:
         >>> active = np.kron(np.eye(2), np.ones((5, 20)))
@@ -69,7 +69,7 @@ def evaluate_all(
         Value per specification, by its label.
 
     Raises:
-        ValueError: shapes disagree, or values are not finite.
+        ValueError: shapes disagree, values are not finite, or there are no neurons.
 
     Examples:
         >>> active = np.kron(np.eye(2), np.ones((5, 20)))
@@ -79,6 +79,8 @@ def evaluate_all(
     """
     values = as_activations(activations)
     examples, neurons = values.shape
+    if neurons == 0:
+        raise ValueError(f"activations must have at least one neuron, received shape {values.shape}")
     network = _Network(
         values, as_labels(labels, examples), as_labels(layers, neurons, "layers"), _histogram(histogram, neurons)
     )

@@ -11,14 +11,15 @@ from itertools import product
 
 __all__ = ["FACTORS", "Specification", "specifications"]
 
+# What can be chosen, and what it is called in a figure.
 FACTORS = {
     "measure": "measure",
     "graph": "graph",
-    "kept": "kept",
-    "firing": "firing",
+    "kept": "share kept",
+    "firing": "rule of firing",
     "communities": "communities",
     "neurons": "neurons",
-    "null": "taken off",
+    "null": "null taken off",
     "correction": "estimate",
     "bins": "bins",
 }
@@ -169,7 +170,7 @@ def _searches() -> list[Specification]:
 
 
 def _papers() -> list[Specification]:
-    """The paper's graph: four sizes S, three resolutions, another search, rule and nulls; and the released code's quirks."""
+    """The paper's graph: sizes S, resolutions, another search and rule, nulls; and the released code's quirks."""
     paper = _but(graph="paper's", share=50 / WIDTH, firing="positive")
     released = replace(paper, graph="released code's", firing="")
     return [

@@ -1,0 +1,193 @@
+"""Specification curves: does a verdict hang on how things were measured? The table, its summary, the figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from nbutils.arrays import as_numpy
+from nbutils.correlations import between_conditions, correlation
+from nbutils.display import GREY, INK, figure_style
+from nbutils.specifications import FACTORS, specifications
+
+__all__ = ["sign_shares", "specification_curve", "specification_table"]
+
+BLUE, ORANGE = "#3b82c4", "#d97a1a"
+ROW = 0.152  # height of a row of the lower panel, inches
+UPPER = 2.5  # height of the upper panel, inches
+
+
+def specification_table(values: pd.DataFrame, accuracies: Any, noise: Any, draws: int = 999) -> pd.DataFrame:
+    """How each specification's value goes with test accuracy, between networks.
+
+    Args:
+        values: one row per network, one column per specification, named by its label; see
+            :func:`nbutils.evaluations.evaluate_all`.
+        accuracies: test accuracy per network, shape (networks,).
+        noise: level of label noise per network, shape (networks,), at least 3 different ones.
+        draws: resamples for each interval.
+
+    Returns:
+        One row per specification: `hypothesis`, `label`, what was chosen (one column per factor, empty where it does
+        not apply), `primary`, `predicted` (sign), `rho` (Spearman over networks), `low` and `high` (95 % interval,
+        resampling noise levels), `agrees` (rho has the predicted sign), `clear` (so has the whole interval); by
+        hypothesis, then from the effect most against the prediction to the one most in its favour. A value that is
+        the same for all networks has rho 0.
+
+    Raises:
+        ValueError: a column is no specification's label, shapes disagree, or there are fewer than 3 noise levels.
+
+    Examples:
+        >>> noise = np.repeat([0.0, 0.5, 1.0], 2)
+        >>> table = specification_table(pd.DataFrame({specifications()[0].label: 1 - noise}), 1 - noise, noise)
+        >>> float(table["rho"].iloc[0].round(6)), bool(table["agrees"].iloc[0])
+        (1.0, True)
+
+    References:
+        Simonsohn, Simmons and Nelson (2020), doi:10.1038/s41562-020-0912-z.
+    """
+    known = {one.label: one for one in specifications()}
+    if unknown := sorted(set(values.columns) - set(known)):
+        raise ValueError(f"columns of values must be labels of specifications(), received {unknown[0]!r}")
+    accuracy, level = as_numpy(accuracies).astype(float), as_numpy(noise)
+    rows = []
+    for label in values.columns:
+        one, series = known[label], values[label].to_numpy(dtype=float)
+        _, (low, high) = between_conditions(series, accuracy, level, np.random.default_rng(0), draws=draws)
+        rho = correlation(series, accuracy)
+        ends = sorted((one.predicted * low, one.predicted * high))
+        rows.append(
+            {"hypothesis": one.hypothesis, "label": label, **dict.fromkeys(FACTORS, ""), **one.choices}
+            | {"primary": one.primary, "predicted": one.predicted, "rho": rho, "low": low, "high": high}
+            | {"agrees": one.predicted * rho > 0, "clear": ends[0] > 0}
+        )
+    found = pd.DataFrame(rows).assign(effect=lambda table: table["predicted"] * table["rho"])
+    return found.sort_values(["hypothesis", "effect", "label"], ignore_index=True).drop(columns="effect")
+
+
+def sign_shares(table: pd.DataFrame) -> pd.DataFrame:
+    """What the curve says in numbers.
+
+    Args:
+        table: see :func:`specification_table`.
+
+    Returns:
+        One row per hypothesis: `specifications` (how many), `agrees` (share with the predicted sign), `clear` (share
+        whose whole interval has it), `against` (share whose whole interval has the other), `median` (effect in the
+        predicted direction), `primary` (effect of the primary specification; NaN without it), `below` (share of
+        specifications with a smaller effect than the primary one; NaN without it).
+
+    Examples:
+        >>> noise = np.repeat([0.0, 0.5, 1.0], 2)
+        >>> labels = [one.label for one in specifications()[:2]]
+        >>> values = pd.DataFrame({labels[0]: 1 - noise, labels[1]: noise})
+        >>> sign_shares(specification_table(values, 1 - noise, noise))["agrees"].tolist()
+        [0.5]
+    """
+    rows = []
+    for hypothesis, group in table.groupby("hypothesis"):
+        effect, low, high = _in_predicted_direction(group)
+        primary = effect[group["primary"].to_numpy()]
+        rows.append(
+            {
+                "hypothesis": hypothesis,
+                "specifications": len(group),
+                "agrees": float((effect > 0).mean()),
+                "clear": float((low > 0).mean()),
+                "against": float((high < 0).mean()),
+                "median": float(np.median(effect)),
+                "primary": float(primary[0]) if primary.size else np.nan,
+                "below": float((effect < primary[0]).mean()) if primary.size else np.nan,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def specification_curve(table: pd.DataFrame) -> Figure:
+    """Effects of all specifications, sorted, above what each of them chose; the primary one in colour.
+
+    Upper panel: Spearman's rho with test accuracy, counted in the predicted direction, with its interval; blue where
+    the whole interval agrees with the prediction, grey elsewhere, orange for the primary specification. Lower panel:
+    a dot for each choice; what all specifications share is left out.
+
+    Args:
+        table: see :func:`specification_table`; best the rows of one hypothesis.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: the table has no rows.
+    """
+    if table.empty:
+        raise ValueError("table must have at least one row, received none")
+    table = table.assign(effect=table["predicted"] * table["rho"]).sort_values(["effect", "label"], ignore_index=True)
+    rows = _rows(table)
+    with figure_style():
+        lower = ROW * max(1, len(rows))
+        fig, (top, bottom) = plt.subplots(
+            2, 1, figsize=(7.6, UPPER + lower + 0.3), sharex=True, height_ratios=[UPPER, lower]
+        )
+        _effects(top, table)
+        _matrix(bottom, table, rows)
+        for place in np.flatnonzero(table["primary"]):
+            for ax in (top, bottom):
+                ax.axvspan(place - 0.5, place + 0.5, color=ORANGE, alpha=0.16, lw=0)
+        fig.align_ylabels()
+        plt.close(fig)
+    return fig
+
+
+def _in_predicted_direction(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Effect and ends of its interval, positive where the hypothesis has it."""
+    sign = table["predicted"].to_numpy()
+    ends = np.sort(sign[:, None] * table[["low", "high"]].to_numpy(dtype=float), axis=1)
+    return sign * table["rho"].to_numpy(dtype=float), ends[:, 0], ends[:, 1]
+
+
+def _colours(table: pd.DataFrame) -> np.ndarray:
+    return np.where(table["primary"], ORANGE, np.where(table["clear"], BLUE, GREY))
+
+
+def _effects(ax: plt.Axes, table: pd.DataFrame) -> None:
+    effect, low, high = _in_predicted_direction(table)
+    x, colours = np.arange(len(table)), _colours(table)
+    ax.axhline(0, color=INK, lw=0.9, alpha=0.6)
+    ax.vlines(x, low, high, colors=colours, lw=1.6, alpha=0.45)
+    ax.scatter(x, effect, c=colours, s=np.where(table["primary"], 38, 13), linewidths=0, zorder=3)
+    ax.set(ylabel="ρ with test accuracy,\npredicted direction", ylim=(-1.05, 1.05), yticks=[-1, -0.5, 0, 0.5, 1])
+    ax.grid(axis="x", visible=False)
+    ax.tick_params(axis="x", length=0)
+
+
+def _rows(table: pd.DataFrame) -> list[tuple[str, str]]:
+    """Rows of the lower panel: a heading (factor, "") before the words that occur for it, in the order of the list."""
+    order = [one.choices for one in specifications()]
+    found = []
+    for factor in FACTORS:
+        words = [word for word in dict.fromkeys(c.get(factor, "") for c in order) if word in set(table[factor]) - {""}]
+        if table[factor].nunique() > 1:
+            found += [(factor, ""), *((factor, word) for word in words)]
+    return found
+
+
+def _matrix(ax: plt.Axes, table: pd.DataFrame, rows: list[tuple[str, str]]) -> None:
+    colours = _colours(table)
+    for y, (factor, word) in enumerate(rows):
+        if not word:
+            continue
+        chosen = np.flatnonzero(table[factor] == word)
+        ax.axhline(y, color=INK, lw=0.5, alpha=0.1)
+        ax.scatter(chosen, np.full(chosen.size, y), c=colours[chosen], s=11, linewidths=0, zorder=3)
+    ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(-0.8, len(table) - 0.2), xticks=[])
+    ax.set_yticks(range(len(rows)), [word or FACTORS[factor] for factor, word in rows], fontsize=8)
+    for label, (_, word) in zip(ax.get_yticklabels(), rows, strict=True):
+        label.set_color(INK if word else ORANGE)
+    ax.set_xlabel(f"{len(table)} specifications, sorted by effect")
+    ax.tick_params(axis="y", length=0)
+    ax.grid(visible=False)
+    ax.spines[["left", "bottom"]].set_visible(False)
