@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 
 from nbutils.correlations import between_conditions, correlation
+from nbutils.series import partial_correlation, saturating_curve
 from nbutils.stats import bootstrap_interval
 
-__all__ = ["BASELINES", "between_run_table", "naive_table", "partial_correlation", "selectivity_share"]
+__all__ = ["BASELINES", "between_run_table", "naive_table", "selectivity_share"]
 
 # Column of the results table -> what it is called on a page.
 BASELINES = {
@@ -29,30 +30,6 @@ BASELINES = {
 }
 
 
-def partial_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> float:
-    """Spearman correlation of two series with a third held fixed.
-
-    r_xy.z = (r_xy - r_xz r_yz) / sqrt((1 - r_xz^2) (1 - r_yz^2)).
-
-    Args:
-        x: values, shape (n,).
-        y: values, shape (n,).
-        given: values, shape (n,).
-
-    Returns:
-        In [-1, 1]; NaN when `given` determines the order of x or of y completely: nothing is left to correlate.
-
-    Examples:
-        >>> time = np.arange(6)
-        >>> wiggle = np.array([0, 1, 0, 1, 0, 1])
-        >>> bool(partial_correlation(time + 3 * wiggle, time - 3 * wiggle, time) < 0)
-        True
-    """
-    r_xy, r_xz, r_yz = correlation(x, y), correlation(x, given), correlation(y, given)
-    left = (1 - r_xz**2) * (1 - r_yz**2)
-    return float("nan") if left < 1e-12 else float((r_xy - r_xz * r_yz) / np.sqrt(left))
-
-
 def naive_table(table: pd.DataFrame, measure: str, accuracy: str = "train_accuracy") -> pd.DataFrame:
     """Within-run correlations with accuracy as the paper takes them, next to predictors that know nothing.
 
@@ -69,7 +46,7 @@ def naive_table(table: pd.DataFrame, measure: str, accuracy: str = "train_accura
     predictors = {
         BASELINES.get(measure, measure): lambda run: run[measure].to_numpy(),
         "trained or not": lambda run: (run["epoch"] > 0).to_numpy(float),
-        "time alone": lambda run: 1 - np.exp(-run["epoch"].to_numpy() / 4),
+        "time alone": lambda run: saturating_curve(run["epoch"]),
     }
     runs = [run.sort_values("epoch") for _, run in table.groupby("seed")]
     rows = []
