@@ -13,7 +13,7 @@ from nbutils.display import GREY, INK, figure_style
 from nbutils.published import ACCURACIES
 from nbutils.series import detrended_correlation, saturating_curve
 
-__all__ = ["knob_figure", "predictor_figure", "series_figure"]
+__all__ = ["KNOBS", "knob_figure", "predictor_figure", "series_figure"]
 
 COLOURS = {"entropy_bits": "#a35cc4", "train_accuracy": "#3b82c4", "test_accuracy": "#d97a1a"}
 KNOBS = np.geomspace(1, 20, 60)  # time constants, epochs
@@ -40,7 +40,7 @@ def predictor_figure(table: pd.DataFrame) -> Figure:
     """Strength of every predictor's correlation with both accuracies, the entropy's marked by a line.
 
     Args:
-        table: see :func:`predictor_table`.
+        table: see :func:`nbutils.published.predictor_table`.
     """
     places = np.arange(len(table))
     with figure_style():
@@ -51,6 +51,7 @@ def predictor_figure(table: pd.DataFrame) -> Figure:
             ax.hlines(places, 0, strength, color=GREY, lw=1, alpha=0.6)
             ax.scatter(strength, places, color=[COLOURS["entropy_bits"], *[COLOURS[name]] * (len(table) - 1)], s=36)
             ax.set(title=label, xlabel="|r|", xlim=(0, 1.03), ylim=(len(table) - 0.5, -0.5))
+            ax.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
             ax.set_yticks(places, table["predictor"])
             ax.grid(axis="y", visible=False)
         plt.close(fig)

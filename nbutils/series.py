@@ -170,7 +170,7 @@ def effective_sample_size(x: Any, y: Any, lags: int | None = None, *, method: st
         method: "bayley-hammersley" or "pyper-peterman".
 
     Returns:
-        n*, above 0 and at most n: pairs of series that alternate count as independent. n when a series is constant.
+        Above 0 and at most n; n when a series is constant, or when the sum is below 0, as for series that alternate.
 
     Raises:
         ValueError: shapes disagree, values are not finite, `lags` is out of range, or the method is unknown.
@@ -178,7 +178,7 @@ def effective_sample_size(x: Any, y: Any, lags: int | None = None, *, method: st
     Examples:
         >>> climb = np.arange(20)
         >>> round(effective_sample_size(climb, climb), 1)
-        4.1
+        4.9
         >>> effective_sample_size(climb, [1, -1] * 10)
         20.0
 
@@ -207,7 +207,7 @@ def correlation_test(r: float, pairs: float, level: float = 0.95) -> tuple[float
         level: confidence of the interval, in (0, 1).
 
     Returns:
-        (two-sided p value of "no correlation", (low, high)). With three pairs or fewer nothing is known: 1.0 and
+        (two-sided p value of "no correlation", (low, high)). With three pairs or fewer, when nothing is known, 1.0 and
         (-1.0, 1.0). NaN throughout when r is NaN.
 
     Raises:

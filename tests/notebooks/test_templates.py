@@ -99,7 +99,7 @@ def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path):
     elif name == "speed":
         options = ["-p", "results", str(FOLDER.parent / "benchmarks/latest.json")]
     elif name == "reanalysis":
-        options = ["-p", "results", str(FOLDER.parent / "book/results/published/mnist_entropy.csv"), "-p", "draws", "100"]
+        options = ["-p", "results", str(FOLDER.parent / "book/results/published/mnist_entropy.csv")]
     elif name not in ("start_here", "watch_training"):
         options += ["-p", "dataset", "mnist-5k", "-p", "seeds", "2"]
     done = papermill_cli(name, tmp_path, *options)

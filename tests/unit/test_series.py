@@ -6,6 +6,8 @@ from scipy import stats as scipy_stats
 
 import nbutils as nb
 from nbutils import published, published_figures
+from nbutils.provenance import modules_behind
+from nbutils.report import report_inputs
 from nbutils.series import (
     autocorrelation,
     correlation_test,
@@ -176,6 +178,14 @@ def test_published_figures_are_found_from_the_notebooks_folder(root, monkeypatch
         (tmp_path / "bad.csv").write_text("\n".join(kept))
         with pytest.raises(ValueError, match=words):
             published.read_series(tmp_path / "bad.csv")
+
+
+def test_a_page_over_the_figures_depends_on_their_content_and_on_the_code(root, tmp_path):
+    before = report_inputs(root / FILE)
+    (tmp_path / "other.csv").write_text((root / FILE).read_text("utf-8").replace("0.942283", "0.942284"))
+    assert report_inputs(tmp_path / "other.csv")[0] != before[0]
+    assert report_inputs(root / FILE) == before
+    assert {"nbutils.published", "nbutils.series"} <= set(modules_behind("published_figures"))
 
 
 def test_predictors_and_tests_of_the_published_series(root):
