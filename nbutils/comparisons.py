@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from nbutils.correlations import between_conditions, correlation
+from nbutils.series import partial_correlation, saturating_curve
 from nbutils.stats import bootstrap_interval
 
-__all__ = [
-    "BASELINES",
-    "between_run_table",
-    "measure_name",
-    "naive_table",
-    "partial_correlation",
-    "partial_from",
-    "selectivity_share",
-]
+__all__ = ["BASELINES", "between_run_table", "measure_name", "naive_table", "selectivity_share"]
 
 # Column of the results table -> what it is called on a page.
 BASELINES = {
@@ -45,41 +37,6 @@ BASELINES = {
     "parameter_norm": "parameter norm",
     "distance": "distance from initialisation",
 }
-
-
-def partial_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray) -> float:
-    """Spearman correlation of two series with a third held fixed.
-
-    r_xy.z = (r_xy - r_xz r_yz) / sqrt((1 - r_xz^2) (1 - r_yz^2)).
-
-    Args:
-        x: values, shape (n,).
-        y: values, shape (n,).
-        given: values, shape (n,).
-
-    Returns:
-        In [-1, 1]; NaN when `given` determines the order of x or of y completely: nothing is left to correlate.
-
-    Examples:
-        >>> time = np.arange(6)
-        >>> wiggle = np.array([0, 1, 0, 1, 0, 1])
-        >>> bool(partial_correlation(time + 3 * wiggle, time - 3 * wiggle, time) < 0)
-        True
-    """
-    return float(partial_from(correlation(x, y), correlation(x, given), correlation(y, given)))
-
-
-def partial_from(r_xy: Any, r_xz: Any, r_yz: Any) -> np.ndarray:
-    """Partial correlations from plain ones, see :func:`partial_correlation`; any shapes that broadcast.
-
-    Examples:
-        >>> partial_from([0.5, 0.5], [0.0, 1.0], [0.0, 0.3]).tolist()
-        [0.5, nan]
-    """
-    xy, xz, yz = np.broadcast_arrays(*(np.asarray(r, dtype=float) for r in (r_xy, r_xz, r_yz)))
-    left = (1 - xz**2) * (1 - yz**2)
-    known = left >= 1e-12
-    return np.where(known, (xy - xz * yz) / np.sqrt(np.where(known, left, 1)), np.nan)
 
 
 def measure_name(column: str) -> str:
@@ -113,7 +70,7 @@ def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: st
     predictors = {
         **{measure_name(name): partial(_column, name) for name in measures},
         "trained or not": lambda run: (run["epoch"] > 0).to_numpy(float),
-        "time alone": lambda run: 1 - np.exp(-run["epoch"].to_numpy() / 4),
+        "time alone": lambda run: saturating_curve(run["epoch"]),
     }
     runs = [run.sort_values("epoch") for _, run in table.groupby("seed")]
     rows = []

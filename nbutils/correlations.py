@@ -11,7 +11,32 @@ from scipy import stats
 from nbutils.arrays import as_numpy
 from nbutils.stats import Permutation, permutation_result, permuted_orders
 
-__all__ = ["between_conditions", "correlation", "resampled_spearman", "session_permutation"]
+__all__ = ["as_pair", "between_conditions", "correlation", "resampled_spearman", "session_permutation"]
+
+
+def as_pair(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Two finite series of one length, as arrays of floats.
+
+    Args:
+        x: values, shape (n,).
+        y: values, shape (n,).
+
+    Returns:
+        (x, y), each of shape (n,).
+
+    Raises:
+        ValueError: shapes disagree or values are not finite.
+
+    Examples:
+        >>> as_pair([1, 2], [3, 4])[1].tolist()
+        [3.0, 4.0]
+    """
+    a, b = as_numpy(x).astype(float), as_numpy(y).astype(float)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise ValueError(f"x and y must be series of one length, received shapes {a.shape} and {b.shape}")
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise ValueError("x and y must be finite; leave missing epochs out first")
+    return a, b
 
 
 def correlation(x: Any, y: Any, method: str = "spearman") -> float:
@@ -32,11 +57,7 @@ def correlation(x: Any, y: Any, method: str = "spearman") -> float:
         >>> round(correlation([1, 2, 3], [1, 4, 9]), 12)
         1.0
     """
-    a, b = as_numpy(x).astype(float), as_numpy(y).astype(float)
-    if a.ndim != 1 or a.shape != b.shape:
-        raise ValueError(f"x and y must be series of one length, received shapes {a.shape} and {b.shape}")
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ValueError("x and y must be finite; leave missing epochs out first")
+    a, b = as_pair(x, y)
     if method not in ("spearman", "pearson"):
         raise ValueError(f"method must be 'spearman' or 'pearson', received {method!r}")
     return float(_unit(a, method) @ _unit(b, method))

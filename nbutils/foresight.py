@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from nbutils.comparisons import partial_from
 from nbutils.correlations import resampled_spearman
+from nbutils.series import partial_from
 
 __all__ = ["ALL_LABELS", "early_prediction"]
 

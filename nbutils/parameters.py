@@ -114,6 +114,14 @@ class Speed(_Page):
     results: Annotated[str, Field(min_length=1)] = "benchmarks/latest.json"
 
 
+class Reanalysis(_Page):
+    """Parameters of `reanalysis`."""
+
+    results: Annotated[str, Field(min_length=1)] = "book/results/published/mnist_entropy.csv"
+    constant: Annotated[float, Field(ge=1, le=20)] = 4.0
+    draws: Annotated[int, Field(ge=100, le=100_000)] = 300
+
+
 TEMPLATES: dict[str, type[_Page]] = {
     "start_here": StartHere,
     "watch_training": WatchTraining,
@@ -123,6 +131,7 @@ TEMPLATES: dict[str, type[_Page]] = {
     "synthesis": Synthesis,
     "sweep_report": SweepReport,
     "speed": Speed,
+    "reanalysis": Reanalysis,
 }
 
 

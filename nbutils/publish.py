@@ -30,7 +30,13 @@ __all__ = ["PageJob", "book_toc", "page_jobs", "publish"]
 
 PAGES = Path("book/pages")
 # Pages that belong to no single data set.
-SHARED_FOLDERS = {"start_here": "tour", "watch_training": "watch", "synthesis": "summary", "speed": "speed"}
+SHARED_FOLDERS = {
+    "start_here": "tour",
+    "watch_training": "watch",
+    "reanalysis": "published",
+    "synthesis": "summary",
+    "speed": "speed",
+}
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
 METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
 TIMEOUT = 1800
@@ -127,7 +133,7 @@ def _page_parameters(
     if folder.startswith(SWEEPS):
         sweep = folder.removeprefix(SWEEPS)
         return {"results": (RESULTS / sweep / "results.parquet").as_posix(), "metric": METRICS.get(sweep, "")}
-    if name in ("watch_training", "speed"):
+    if name in ("watch_training", "reanalysis", "speed"):
         return dict(check_parameters(name, {}))
     parameters: dict[str, Any] = {"epochs": epochs, "device": device}
     if name != "start_here":
@@ -164,7 +170,7 @@ def _notebook_job(job: PageJob) -> NotebookJob:
 
 
 def _inputs(job: PageJob) -> tuple[str, ...]:
-    """What a page reads beyond its parameters: data sets, or the table of a sweep."""
+    """What a page reads beyond its parameters: data sets, or a file of results."""
     given = dict(job.parameters)
     if "results" in given:
         return report_inputs(job.template.parents[1] / given["results"])

@@ -46,7 +46,7 @@ figure {{ margin: 1em 0; }}
 def report_inputs(results: Path) -> tuple[str, ...]:
     """What a page over a file of results depends on beyond its parameters: the content, and the code that draws it."""
     table = hashlib.sha256(results.read_bytes()).hexdigest()[:16]
-    return table, code_digest(*modules_behind("sweep_figures"), *modules_behind("speed"))
+    return table, code_digest(*modules_behind("published_figures", "speed", "sweep_figures"))
 
 
 def write_report(results: Path, metric: str = "", template: Path = TEMPLATE) -> Path:

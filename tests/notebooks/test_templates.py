@@ -98,6 +98,8 @@ def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path):
         options += ["-p", "study", "digits mnist-5k", "-p", "seeds", "2"]
     elif name == "speed":
         options = ["-p", "results", str(FOLDER.parent / "benchmarks/latest.json")]
+    elif name == "reanalysis":
+        options = ["-p", "results", str(FOLDER.parent / "book/results/published/mnist_entropy.csv")]
     elif name not in ("start_here", "watch_training"):
         options += ["-p", "dataset", "mnist-5k", "-p", "seeds", "2"]
     done = papermill_cli(name, tmp_path, *options)

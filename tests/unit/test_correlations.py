@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
 
-from nbutils.comparisons import between_run_table, naive_table, partial_correlation, selectivity_share
+from nbutils.comparisons import between_run_table, naive_table, selectivity_share
 from nbutils.correlations import between_conditions, correlation, session_permutation
+from nbutils.series import partial_correlation
 
 
 @pytest.mark.parametrize("method", ["spearman", "pearson"])

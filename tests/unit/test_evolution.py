@@ -9,7 +9,6 @@ from scipy import stats
 from sklearn.metrics import adjusted_mutual_info_score
 
 from nbutils.baselines import class_selectivity
-from nbutils.comparisons import partial_correlation, partial_from
 from nbutils.correlations import correlation, resampled_spearman
 from nbutils.display import show
 from nbutils.events import against_chance, between_searches, community_events, compare_partitions
@@ -17,6 +16,7 @@ from nbutils.evolution import answers_to, flexibility, match_communities, partit
 from nbutils.flows import alluvial
 from nbutils.foresight import ALL_LABELS, early_prediction
 from nbutils.runs import run_once
+from nbutils.series import partial_correlation, partial_from
 from nbutils.specs import RunSpec
 
 

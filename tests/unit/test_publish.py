@@ -33,7 +33,7 @@ def test_a_smaller_book_leaves_out_other_data_sets(root):
 
 def test_jobs_of_a_book(root):
     jobs = {f"{j.output.parent.name}/{j.output.stem}": j for j in page_jobs(root, ["digits", "mnist-5k"], 4, 3)}
-    assert len(jobs) == 11
+    assert len(jobs) == 12
     report = jobs["sweep-width_and_density/sweep_report"]
     table = "book/results/width_and_density/results.parquet"
     assert dict(report.parameters) == {"results": table, "metric": "modularity above chance"}
@@ -47,6 +47,8 @@ def test_jobs_of_a_book(root):
     }
     assert dict(jobs["tour/start_here"].parameters) == {"epochs": 3, "device": "cpu"}
     assert dict(jobs["watch/watch_training"].parameters)["dataset"] == "mnist-5k"
+    figures = {"results": "book/results/published/mnist_entropy.csv", "constant": 4.0, "draws": 300}
+    assert dict(jobs["published/reanalysis"].parameters) == figures
     assert dict(jobs["speed/speed"].parameters) == {"results": "benchmarks/latest.json"}
     titles = [(j.template.stem, j.title) for j in jobs.values()]
     assert len(titles) == len(set(titles))
