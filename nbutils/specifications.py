@@ -86,7 +86,7 @@ class Specification:
             "graph": self.graph + (f", {self.quirks[0].replace('_', ' ')}" if len(self.quirks) == 1 else ""),
             "kept": self._kept,
             "firing": RULE_NAMES.get(self.firing, self.firing),
-            "communities": f"{self.algorithm}, resolution {self.resolution:g}" if self.algorithm else "",
+            "communities": self.algorithm + (f", resolution {self.resolution:g}" if self.algorithm == "Leiden" else ""),
             "neurons": "all layers" if self.neurons == "all" else self.neurons,
             "null": self.null,
             "correction": self.correction,
