@@ -16,8 +16,9 @@ from nbutils.specifications import FACTORS, specifications
 
 __all__ = ["sign_shares", "specification_curve", "specification_table"]
 
-BLUE, ORANGE = "#3b82c4", "#d97a1a"
-ROW = 0.152  # height of a row of the lower panel, inches
+BLUE, RED, ORANGE = "#3b82c4", "#c8463c", "#d97a1a"
+MEANINGS = {ORANGE: "primary", BLUE: "interval above 0", RED: "interval below 0", GREY: "interval holds 0"}
+ROW, GAP = 0.152, 0.5  # height of a row of the lower panel in inches; more above a heading, in rows
 UPPER = 2.5  # height of the upper panel, inches
 
 
@@ -111,8 +112,8 @@ def specification_curve(table: pd.DataFrame) -> Figure:
     """Effects of all specifications, sorted, above what each of them chose; the primary one in colour.
 
     Upper panel: Spearman's rho with test accuracy, counted in the predicted direction, with its interval; blue where
-    the whole interval agrees with the prediction, grey elsewhere, orange for the primary specification. Lower panel:
-    a dot for each choice; what all specifications share is left out.
+    the whole interval agrees with the prediction, red where it contradicts it, grey where it holds 0, orange for the
+    primary specification. Lower panel: a dot for each choice; what all specifications share is left out.
 
     Args:
         table: see :func:`specification_table`; best the rows of one hypothesis.
@@ -128,7 +129,7 @@ def specification_curve(table: pd.DataFrame) -> Figure:
     table = table.assign(effect=table["predicted"] * table["rho"]).sort_values(["effect", "label"], ignore_index=True)
     rows = _rows(table)
     with figure_style():
-        lower = ROW * max(1, len(rows))
+        lower = ROW * (1 + len(rows) + GAP * sum(not word for _, word in rows))
         fig, (top, bottom) = plt.subplots(
             2, 1, figsize=(7.6, UPPER + lower + 0.3), sharex=True, height_ratios=[UPPER, lower]
         )
@@ -137,7 +138,6 @@ def specification_curve(table: pd.DataFrame) -> Figure:
         for place in np.flatnonzero(table["primary"]):
             for ax in (top, bottom):
                 ax.axvspan(place - 0.5, place + 0.5, color=ORANGE, alpha=0.16, lw=0)
-        fig.align_ylabels()
         plt.close(fig)
     return fig
 
@@ -150,7 +150,8 @@ def _in_predicted_direction(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray
 
 
 def _colours(table: pd.DataFrame) -> np.ndarray:
-    return np.where(table["primary"], ORANGE, np.where(table["clear"], BLUE, GREY))
+    _, low, high = _in_predicted_direction(table)
+    return np.where(table["primary"], ORANGE, np.where(low > 0, BLUE, np.where(high < 0, RED, GREY)))
 
 
 def _effects(ax: plt.Axes, table: pd.DataFrame) -> None:
@@ -159,14 +160,21 @@ def _effects(ax: plt.Axes, table: pd.DataFrame) -> None:
     ax.axhline(0, color=INK, lw=0.9, alpha=0.6)
     ax.vlines(x, low, high, colors=colours, lw=1.6, alpha=0.45)
     ax.scatter(x, effect, c=colours, s=np.where(table["primary"], 38, 13), linewidths=0, zorder=3)
-    ax.set(ylabel="ρ with test accuracy,\npredicted direction", ylim=(-1.05, 1.05), yticks=[-1, -0.5, 0, 0.5, 1])
+    ax.set(ylabel="ρ with test accuracy,\nin the predicted direction", ylim=(-1.05, 1.05), yticks=[-1, -0.5, 0, 0.5, 1])
+    ax.yaxis.set_label_coords(-0.1, 0.5)  # beside its axis, not left of the long words below
+    for colour, meaning in MEANINGS.items():
+        ax.scatter([], [], color=colour, s=22, linewidths=0, label=meaning)
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 0.99), ncols=4, handletextpad=0.1, columnspacing=1)
     ax.grid(axis="x", visible=False)
     ax.tick_params(axis="x", length=0)
 
 
 def _rows(table: pd.DataFrame) -> list[tuple[str, str]]:
-    """Rows of the lower panel: a heading (factor, "") before the words that occur for it, in the order of the list."""
-    order = [one.choices for one in specifications()]
+    """Rows of the lower panel: a heading (factor, "") before the words that occur for it.
+
+    In the order of the list, where the primary specifications come last, so that 5 % stands between 2 and 10 %.
+    """
+    order = [one.choices for one in sorted(specifications(), key=lambda one: one.primary)]
     found = []
     for factor in FACTORS:
         words = [word for word in dict.fromkeys(c.get(factor, "") for c in order) if word in set(table[factor]) - {""}]
@@ -177,16 +185,17 @@ def _rows(table: pd.DataFrame) -> list[tuple[str, str]]:
 
 def _matrix(ax: plt.Axes, table: pd.DataFrame, rows: list[tuple[str, str]]) -> None:
     colours = _colours(table)
-    for y, (factor, word) in enumerate(rows):
+    places = np.arange(len(rows)) + GAP * np.cumsum([not word for _, word in rows])
+    for y, (factor, word) in zip(places, rows, strict=True):
         if not word:
             continue
         chosen = np.flatnonzero(table[factor] == word)
         ax.axhline(y, color=INK, lw=0.5, alpha=0.1)
         ax.scatter(chosen, np.full(chosen.size, y), c=colours[chosen], s=11, linewidths=0, zorder=3)
-    ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(-0.8, len(table) - 0.2), xticks=[])
-    ax.set_yticks(range(len(rows)), [word or FACTORS[factor] for factor, word in rows], fontsize=8)
+    ax.set(ylim=(places.max(initial=0) + 0.6, places.min(initial=0) - 0.5), xlim=(-0.8, len(table) - 0.2), xticks=[])
+    ax.set_yticks(places, [word or FACTORS[factor] for factor, word in rows], fontsize=8)
     for label, (_, word) in zip(ax.get_yticklabels(), rows, strict=True):
-        label.set_color(INK if word else ORANGE)
+        label.set_color(INK if word else GREY)
     ax.set_xlabel(f"{len(table)} specifications, sorted by effect")
     ax.tick_params(axis="y", length=0)
     ax.grid(visible=False)

@@ -29,6 +29,19 @@ WIDTH = 512  # of the paper's layers: its S neurons are given as a share of this
 QUIRKS = ("last_class_edges", "frequency_threshold", "index_slips")
 PLUG_IN, CORRECTED = "plug-in", "Miller-Madow"
 RULE_NAMES = {"top-decile": "top 10 %", "top:0.05": "top 5 %", "top:0.2": "top 20 %", "positive": "positive"}
+ALLOWED = {
+    "hypothesis": ("H2", "H3"),
+    "measure": (
+        *("modularity", "pattern entropy", "class-conditional entropy", "firing entropy", "mutual information"),
+        *("total correlation", "binned entropy, sum", "binned entropy, mean of live neurons"),
+        "binned entropy, strict bins",
+    ),
+    "graph": ("", "co-firing count", *GRAPHS, "disparity, alpha", "Pearson", "paper's", "released code's"),
+    "algorithm": ("", "Leiden", "Louvain", "label propagation"),
+    "neurons": ("all", "first layer", "last layer"),
+    "null": ("", "nothing", "circular shift", "within-class shuffle"),
+    "correction": ("", PLUG_IN, CORRECTED),
+}
 USUAL = ("all layers", "nothing")  # goes without saying
 GAINS = ("mutual information", "total correlation")  # the more of these, the less entropy is left
 
@@ -48,11 +61,14 @@ class Specification:
         resolution: of modularity; 0 for H3.
         neurons: "all", "first layer" or "last layer".
         null: null model whose mean Q is taken off: "circular shift", "within-class shuffle", or "nothing"; empty for
-            H3.
+            H3. A null needs a rule of firing.
         correction: "plug-in" or "Miller-Madow"; empty where there is nothing to correct.
         bins: bins of an entropy of activation sizes; 0 for others.
         quirks: switches of :func:`nbutils.reconstruction.released_graph` that are on.
         primary: whether this is the specification that the verdict is about.
+
+    Raises:
+        ValueError: an attribute has a value that is not one of the above; names both.
     """
 
     hypothesis: str
@@ -68,6 +84,15 @@ class Specification:
     bins: int = 0
     quirks: tuple[str, ...] = ()
     primary: bool = False
+
+    def __post_init__(self) -> None:
+        for name, allowed in ALLOWED.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}; received {getattr(self, name)!r}")
+        if (self.hypothesis == "H2") != (self.measure == "modularity"):
+            raise ValueError(f"measure must be modularity for H2 and an entropy for H3, received {self.measure!r}")
+        if self.hypothesis == "H2" and not (self.graph and self.algorithm and self.null):
+            raise ValueError("a specification of H2 needs graph, algorithm and null")
 
     @property
     def predicted(self) -> int:
@@ -86,7 +111,7 @@ class Specification:
             "graph": self.graph + (f", {self.quirks[0].replace('_', ' ')}" if len(self.quirks) == 1 else ""),
             "kept": self._kept,
             "firing": RULE_NAMES.get(self.firing, self.firing),
-            "communities": f"{self.algorithm}, resolution {self.resolution:g}" if self.algorithm else "",
+            "communities": self.algorithm + (f", resolution {self.resolution:g}" if self.algorithm == "Leiden" else ""),
             "neurons": "all layers" if self.neurons == "all" else self.neurons,
             "null": self.null,
             "correction": self.correction,

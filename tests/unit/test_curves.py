@@ -91,7 +91,7 @@ def test_the_figure_shows_every_specification_and_choice(values, accuracy, hypot
     table = table[table["hypothesis"] == hypothesis]
     figure = specification_curve(table)
     top, bottom = figure.axes
-    shown = top.collections[-1].get_offsets() if len(top.collections) == 1 else top.collections[1].get_offsets()
+    (shown,) = (c.get_offsets() for c in top.collections if len(c.get_offsets()) == len(table))
     assert np.asarray(shown)[:, 1] == pytest.approx((table["predicted"] * table["rho"]).to_numpy())
     words = [tick.get_text() for tick in bottom.get_yticklabels()]
     varied = [factor for factor in FACTORS if table[factor].nunique() > 1]

@@ -5,7 +5,7 @@ import pytest
 from nbutils.activations import firing_share
 from nbutils.evidence import RULES as VERDICT_RULES
 from nbutils.measures import MeasureSpec
-from nbutils.specifications import FACTORS, PRIMARY_H2, PRIMARY_H3, specifications
+from nbutils.specifications import FACTORS, PRIMARY_H2, PRIMARY_H3, Specification, specifications
 
 ALL = specifications()
 H2, H3 = ([one for one in ALL if one.hypothesis == hypothesis] for hypothesis in ("H2", "H3"))
@@ -71,3 +71,12 @@ def test_words_say_what_was_chosen():
         assert all(one.choices.values())
         if one.firing:
             firing_share(one.firing)  # raises if there is no such rule
+
+
+def test_unknown_choices_are_named():
+    with pytest.raises(ValueError, match=r"graph must be one of .*phi.*; received 'psi'"):
+        Specification("H2", "modularity", "psi", 0.05, "top-decile", "Leiden", 1.0, null="nothing")
+    with pytest.raises(ValueError, match="measure must be modularity for H2 and an entropy for H3"):
+        Specification("H3", "modularity")
+    with pytest.raises(ValueError, match="a specification of H2 needs graph, algorithm and null"):
+        Specification("H2", "modularity", "phi", 0.05, "top-decile")
