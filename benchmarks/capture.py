@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -14,7 +11,7 @@ import torch
 from torch import nn
 
 import nbutils as nb
-from benchmarks.harness import Comparison, compare, seconds
+from benchmarks.harness import Comparison, compare, run_script, seconds
 from nbutils.architectures import HIDDEN_LAYERS, hidden_widths
 from nbutils.cores import compute_threads
 
@@ -99,9 +96,9 @@ def _every_batch(model: str, bar: float, quick: bool) -> Comparison:
 
 
 STREAM = """
-import hashlib, sys
+import hashlib, json, sys
 import numpy as np
-import psutil
+from benchmarks.memory import forget_peak, peak
 from nbutils.cofiring import cofiring_counts
 from nbutils.streaming import CofiringCounter
 examples, neurons, streaming = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "stream"
@@ -113,8 +110,7 @@ warm = CofiringCounter()
 warm.update(np.ones((1, 70), bool))
 warm.counts()
 cofiring_counts(np.ones((1, 70), bool))
-open("/proc/self/clear_refs", "w").write("5")
-before = psutil.Process().memory_info().rss
+before = forget_peak()
 if streaming:
     counter = CofiringCounter()
     for batch in batches():
@@ -122,8 +118,7 @@ if streaming:
     counts = counter.counts()
 else:
     counts = cofiring_counts(np.concatenate(list(batches())) > 1)
-peak = int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) * 1024
-print((peak - before) / 2**20, hashlib.sha256(counts.tobytes()).hexdigest())
+print(json.dumps([peak() - before, hashlib.sha256(counts.tobytes()).hexdigest()]))
 """
 
 
@@ -132,20 +127,17 @@ def streaming(quick: bool) -> list[Comparison]:
     examples, neurons = (5_000, 300) if quick else (60_000, 2_000)
     digests = set()
 
-    def peak(side: str) -> float:
-        command = [sys.executable, "-c", STREAM, str(examples), str(neurons), side]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        value, digest = done.stdout.split()
+    def extra(side: str) -> float:
+        value, digest = run_script(STREAM, examples, neurons, side)
         digests.add(digest)
-        return float(value)
+        return value
 
     found = compare(
         f"streaming_{examples}x{neurons}_peak_mib",
         f"extra memory of the counts of {examples:,} examples of {neurons:,} neurons from batches, against from stored "
         "float32 activations",
-        lambda: peak("stream"),
-        lambda: peak("store"),
+        lambda: extra("stream"),
+        lambda: extra("store"),
         unit="MiB",
         bar=("ours at most", 64.0),
         repeats=1,
@@ -166,7 +158,6 @@ if sys.argv[2] == "ours":
     import nbutils as nb
     nb.detect_communities(nb.activation_pattern_graph(fired)).modularity
 else:
-    sys.path.insert(0, sys.argv[3])
     from benchmarks import slow
     slow.communities(slow.graph(fired), 0)
 print(time.perf_counter() - base)
@@ -181,11 +172,7 @@ def first_snapshot(quick: bool) -> list[Comparison]:
         np.save(file, rng.random((2_000, 448)) < 0.1)
 
         def first(side: str, cache: str | None = None) -> float:
-            command = [sys.executable, "-c", FIRST, str(file), side, str(Path(__file__).parents[1])]
-            surroundings = os.environ if cache is None else {**os.environ, "NUMBA_CACHE_DIR": cache}
-            done = subprocess.run(command, capture_output=True, text=True, env=surroundings)
-            assert done.returncode == 0, done.stderr
-            return float(done.stdout)
+            return run_script(FIRST, file, side, surroundings={} if cache is None else {"NUMBA_CACHE_DIR": cache})
 
         def compiling() -> float:
             with tempfile.TemporaryDirectory() as empty:

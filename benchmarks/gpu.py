@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -36,7 +37,7 @@ def gpu(quick: bool) -> list[Comparison]:
     return [*found, _capture(chip, repeats), *(_seeds(chip, model, quick) for model in ("mlp:128-64", "mlp:512-512"))]
 
 
-def _compare(name: str, about: str, call: object, repeats: int) -> Comparison:
+def _compare(name: str, about: str, call: Callable[[str], object], repeats: int) -> Comparison:
     return compare(
         name,
         about,

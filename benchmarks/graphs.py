@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -13,7 +12,7 @@ import scipy.sparse as sp
 
 import nbutils as nb
 from benchmarks import slow, strong
-from benchmarks.harness import Comparison, compare, seconds
+from benchmarks.harness import Comparison, compare, run_script, seconds
 from nbutils.cofiring import cofiring_counts
 from nbutils.cores import compute_threads
 
@@ -64,38 +63,29 @@ def cofiring(quick: bool) -> list[Comparison]:
 PEAK = """
 import sys
 import numpy as np
-import psutil
-from nbutils.cofiring import cofiring_counts
 import nbutils as nb
+from benchmarks.memory import forget_peak, peak
 neurons, dense = int(sys.argv[1]), sys.argv[2] == "dense"
 fired = np.random.default_rng(0).random((2_000, neurons), dtype=np.float32) < 0.1
 nb.activation_pattern_graph(fired[:, :100])
-open("/proc/self/clear_refs", "w").write("5")  # forget the peak so far
-before = psutil.Process().memory_info().rss
+before = forget_peak()
 if dense:
     single = fired.astype(np.float32)
     graph = nb.graph_from_counts(single.T @ single)
 else:
     graph = nb.activation_pattern_graph(fired)
-peak = int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) * 1024
-print((peak - before) / 2**20)
+print(peak() - before)
 """
 
 
 def _peak(neurons: int) -> Comparison:
     """Extra memory from firing to graph; the dense side at a fifth of the neurons, times 25, or it would not fit."""
-
-    def peak(count: int, side: str) -> float:
-        done = subprocess.run([sys.executable, "-c", PEAK, str(count), side], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return float(done.stdout)
-
     return compare(
         f"graph_{neurons}x2000_peak_mib",
         f"extra memory from the firing of {neurons:,} neurons to the heaviest 5 % of pairs, against a dense matrix "
         "(measured at a fifth of the neurons, times 25)",
-        lambda: peak(neurons, "packed"),
-        lambda: 25 * peak(neurons // 5, "dense"),
+        lambda: run_script(PEAK, neurons, "packed"),
+        lambda: 25 * run_script(PEAK, neurons // 5, "dense"),
         unit="MiB",
         bar=("ours at most", 1_500.0),
         repeats=1,

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import nbutils as nb
 from benchmarks.graphs import words
-from benchmarks.harness import Comparison, Curve, seconds
+from benchmarks.harness import Comparison, Curve, run_script, seconds
+from benchmarks.memory import peak
 from nbutils.cofiring import pack_firing
 from nbutils.workers import run_tasks
 
 __all__ = ["blocks", "growth"]
 
 ONE_SIZE = """
-import ctypes, sys, time
+import ctypes, json, sys, time
 import numpy as np
-import psutil
 import nbutils as nb
+from benchmarks.memory import forget_peak, peak
 examples, neurons, step, repeats = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 rng = np.random.default_rng(0)
 events = rng.random((examples, 20), dtype=np.float32) < 0.1
@@ -36,8 +34,7 @@ nb.detect_communities(nb.activation_pattern_graph(fired[:, :100]))
 times = []
 for repeat in range(repeats):
     ctypes.CDLL(None).malloc_trim(0)  # what was freed must not be counted as already there
-    open("/proc/self/clear_refs", "w").write("5")
-    before = psutil.Process().memory_info().rss
+    before = forget_peak()
     start = time.perf_counter()
     graph = nb.activation_pattern_graph(fired)
     if step == "communities":
@@ -45,10 +42,9 @@ for repeat in range(repeats):
         nb.detect_communities(graph, seeds=1)
     times.append(time.perf_counter() - start)
     if repeat == 0:
-        peak = int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) * 1024
-        extra = (peak - before) / 2**20
+        extra = peak() - before
     graph = None
-print(sorted(times)[len(times) // 2], extra)
+print(json.dumps([sorted(times)[len(times) // 2], extra]))
 """
 
 
@@ -81,10 +77,7 @@ def growth(quick: bool) -> list[Curve]:
 
 def _one_size(examples: int, neurons: int, step: str) -> tuple[float, float]:
     repeats = 5 if neurons <= 4_000 and examples <= 16_000 else 3
-    command = [sys.executable, "-c", ONE_SIZE, str(examples), str(neurons), step, str(repeats)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    took, extra = map(float, done.stdout.split())
+    took, extra = run_script(ONE_SIZE, examples, neurons, step, repeats)
     return took, max(extra, 0.1)
 
 
@@ -133,12 +126,10 @@ def blocks(quick: bool) -> list[Comparison]:
 def _measured(peaks: list[float], jobs: int, task: Callable[[Any], Any], items: list[Any]) -> Iterator[tuple[Any, Any]]:
     """Run the blocks in processes of one thread each, and note the largest memory that each needed."""
     preload = ("nbutils.blocks", "nbutils.bits")
-    for item, (result, peak) in run_tasks(partial(_peak, task), items, jobs, fresh=True, preload=preload, threads=1):
-        peaks.append(peak)
+    for item, (result, most) in run_tasks(partial(_peak, task), items, jobs, fresh=True, preload=preload, threads=1):
+        peaks.append(most)
         yield item, result
 
 
 def _peak(task: Callable[[Any], Any], item: Any) -> tuple[Any, float]:
-    result = task(item)
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return result, int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
+    return task(item), peak()

@@ -1,17 +1,20 @@
-"""Measure two sides of a comparison in turn, and say what came out."""
+"""Measure two sides of a comparison in turn, in processes of their own where need be, and say what came out."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Comparison", "Curve", "compare", "seconds", "table", "write_json"]
+__all__ = ["Comparison", "Curve", "compare", "run_python", "run_script", "seconds", "table", "write_json"]
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,34 @@ def seconds(action: Callable[[], Any]) -> float:
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
+
+
+def run_python(*words: str, folder: Path | None = None, surroundings: Mapping[str, str] | None = None) -> str:
+    """What `python WORDS` prints, in a new process.
+
+    Args:
+        words: arguments of the interpreter.
+        folder: where it starts; None means the project's folder, so that a script can import this package.
+        surroundings: environment variables beside or in place of this process's own.
+
+    Raises:
+        RuntimeError: it failed; the message holds what it printed.
+    """
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder or Path(__file__).parents[1],
+        env={**os.environ, **(surroundings or {})},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise RuntimeError(f"a measured process ended with exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def run_script(script: str, *arguments: object, surroundings: Mapping[str, str] | None = None) -> Any:
+    """The one JSON value that a script prints, in a new process; the arguments come to its `sys.argv` as text."""
+    return json.loads(run_python("-c", script, *map(str, arguments), surroundings=surroundings))
 
 
 def compare(

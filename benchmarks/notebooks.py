@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import nbformat
 
-from benchmarks.harness import Comparison, compare, seconds
+from benchmarks.harness import Comparison, compare, run_python, seconds
 
 __all__ = ["notebook_overhead"]
 
@@ -40,18 +37,8 @@ def notebook_overhead(quick: bool) -> list[Comparison]:
             return took / runs
 
         def plain() -> float:
-            command = [
-                "papermill",
-                "trivial.ipynb",
-                "plain.ipynb",
-                "-p",
-                "x",
-                "1",
-                "-k",
-                "python3",
-                "--no-progress-bar",
-            ]
-            took = seconds(lambda: _call(folder, *command))
+            command = "papermill trivial.ipynb plain.ipynb -p x 1 -k python3 --no-progress-bar"
+            took = seconds(lambda: _call(folder, *command.split()))
             assert _outputs(folder / "plain.ipynb") == _outputs(next((folder / "runs").rglob("x=1/trivial.ipynb")))
             return took
 
@@ -76,10 +63,7 @@ def _write(folder: Path, runs: int) -> None:
 
 
 def _call(folder: Path, *words: str) -> None:
-    environment = {**os.environ, "NBUTILS_STORE": str(folder / "store")}
-    command = [sys.executable, "-m", *words]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_python("-m", *words, folder=folder, surroundings={"NBUTILS_STORE": str(folder / "store")})
 
 
 def _outputs(notebook: Path) -> list:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
 import torch
 from numba import njit
 
+from benchmarks.harness import seconds
 from nbutils.bits import count_ones
 from nbutils.cores import compute_threads, in_threads
 
@@ -52,9 +52,4 @@ def rates(quick: bool) -> dict[str, float]:
 
 
 def _best(action: Callable[[], object]) -> float:
-    times = []
-    for _ in range(7):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return min(times)
+    return min(seconds(action) for _ in range(7))

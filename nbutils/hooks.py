@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any
@@ -11,7 +11,15 @@ import numpy as np
 import torch
 from torch import nn
 
-__all__ = ["NonFiniteError", "capture", "capture_activations", "matching_layers", "neuron_activations"]
+__all__ = [
+    "NonFiniteError",
+    "capture",
+    "capture_activations",
+    "check_all_ran",
+    "check_output",
+    "matching_layers",
+    "neuron_activations",
+]
 
 
 class NonFiniteError(ValueError):
@@ -44,6 +52,44 @@ def matching_layers(model: nn.Module, layers: str = "*") -> list[str]:
     return names
 
 
+def check_output(name: str, output: Any, seen: Collection[str]) -> None:
+    """Refuse an output that cannot stand for its layer in this forward pass.
+
+    Args:
+        name: name of the layer that gave it.
+        output: what the layer returned.
+        seen: names of the layers that ran before it in the same pass.
+
+    Raises:
+        RuntimeError: the layer ran before in this pass, or returned no tensor.
+
+    Examples:
+        >>> check_output("relu", torch.zeros(5, 2), seen=["linear"])
+    """
+    if name in seen:
+        raise RuntimeError(f"layer {name!r} ran twice in one forward pass; give each use a module of its own")
+    if not isinstance(output, torch.Tensor):
+        raise RuntimeError(f"layer {name!r} returned {type(output).__name__}, not a tensor; choose other layers")
+
+
+def check_all_ran(names: Collection[str], seen: Collection[str]) -> None:
+    """Refuse a forward pass in which a layer did not run.
+
+    Args:
+        names: names of the layers that must run.
+        seen: names of those that did, all of them among `names`.
+
+    Raises:
+        RuntimeError: a layer is missing.
+
+    Examples:
+        >>> check_all_ran(["linear", "relu"], seen=["relu", "linear"])
+    """
+    if len(seen) < len(names):
+        missing = next(name for name in names if name not in seen)
+        raise RuntimeError(f"layer {missing!r} did not run in this forward pass; choose other layers")
+
+
 @contextmanager
 def capture(model: nn.Module, layers: str = "*") -> Iterator[dict[str, torch.Tensor]]:
     """Record the outputs of a model's layers while the block runs.
@@ -53,8 +99,8 @@ def capture(model: nn.Module, layers: str = "*") -> Iterator[dict[str, torch.Ten
         layers: wildcard over layer names, see :func:`matching_layers`.
 
     Yields:
-        A dictionary that after each forward pass holds that pass's output of each layer, detached, in the layer's own
-        shape. The hooks are removed when the block ends, also by an exception.
+        A dictionary that after each forward pass holds that pass's output of each layer that ran, detached, in the
+        layer's own shape. The hooks are removed when the block ends, also by an exception.
 
     Raises:
         ValueError: no layer matches.
@@ -69,24 +115,17 @@ def capture(model: nn.Module, layers: str = "*") -> Iterator[dict[str, torch.Ten
     """
     modules = dict(model.named_modules())
     seen: dict[str, torch.Tensor] = {}
-    fresh: set[str] = set()
 
     def record(name: str):
         def hook(_module: nn.Module, _inputs: Any, output: Any) -> None:
-            if name in fresh:
-                raise RuntimeError(f"layer {name!r} ran twice in one forward pass; give each use a module of its own")
-            if not isinstance(output, torch.Tensor):
-                raise RuntimeError(
-                    f"layer {name!r} returned {type(output).__name__}, not a tensor; choose other layers"
-                )
-            fresh.add(name)
+            check_output(name, output, seen)
             seen[name] = output.detach()
 
         return hook
 
     names = matching_layers(model, layers)
-    # The pre-hook goes first: for a model that is one leaf, its own output hook must find the set cleared.
-    handles = [model.register_forward_pre_hook(lambda *_: fresh.clear())]
+    # The pre-hook goes first: for a model that is one leaf, its own output hook must find nothing of the pass before.
+    handles = [model.register_forward_pre_hook(lambda *_: seen.clear())]
     try:
         handles += [modules[name].register_forward_hook(record(name)) for name in names]
         yield seen
@@ -121,6 +160,7 @@ def capture_activations(
 
     Raises:
         ValueError: no layer matches, there are no examples, or an argument is out of range.
+        RuntimeError: a layer runs twice in one forward pass, does not run, or returns no tensor.
         NonFiniteError: (a ValueError) an activation is NaN or infinite; the message names the layer.
 
     Examples:
@@ -145,6 +185,7 @@ def capture_activations(
             for start in range(0, len(examples), batch_size):
                 batch = examples[start : start + batch_size].to(device)
                 model(batch if prepare is None else prepare(batch))
+                check_all_ran(names, seen)
                 for name in names:
                     part = neuron_activations(seen[name], name, reduce).cpu().numpy()
                     whole = found.setdefault(name, np.empty((len(examples), part.shape[1]), part.dtype))

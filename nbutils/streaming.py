@@ -134,6 +134,11 @@ class CofiringCounter:
         if self.source is not None:
             self.source()
 
+    def _settle(self) -> None:
+        """Count all that waits, here and at the source."""
+        self._ask()
+        self._count_waiting()
+
     def counts(self, label: int | None = None) -> np.ndarray:
         """Counts so far: symmetric, shape (neurons, neurons), int32 (int64 beyond 2**31 examples).
 
@@ -145,12 +150,11 @@ class CofiringCounter:
         """
         from nbutils import bits
 
-        self._ask()
+        self._settle()
         if self.neurons is None:
             raise ValueError("nothing was counted yet")
         if label is not None and (self.classes is None or not 0 <= label < self.classes):
             raise ValueError(f"label must be a class of 0 to {(self.classes or 0) - 1}, received {label!r}")
-        self._count_waiting()
         total = self._upper.sum(axis=0, dtype=self._upper.dtype) if label is None else self._upper[label].copy()
         bits.mirror(total)
         return total
@@ -185,9 +189,8 @@ class CofiringCounter:
             raise ValueError(f"counters must agree to be added, these have {found}")
         both = CofiringCounter(self.neurons or other.neurons, self.classes)
         for one in (self, other):
-            one._ask()
+            one._settle()
             if one.neurons is not None:
-                one._count_waiting()
                 both._seen += one._seen
                 wide = np.int64 if both._seen.sum() > LARGEST else one._upper.dtype
                 both._upper = both._upper.astype(np.promote_types(both._upper.dtype, wide), copy=False)
@@ -196,9 +199,7 @@ class CofiringCounter:
 
     def save(self, path: Path | str) -> None:
         """Write the counter to a file, whole or not at all (.npz, arrays of numbers only)."""
-        self._ask()
-        if self.neurons is not None:
-            self._count_waiting()
+        self._settle()
         upper = np.zeros((0, 0, 0), np.int32) if self.neurons is None else self._upper
         content = io.BytesIO()
         np.savez(content, upper=upper, seen=self._seen, classes=self.classes or 0)

@@ -16,7 +16,7 @@ from torch import nn
 from nbutils.activations import firing
 from nbutils.arrays import as_labels
 from nbutils.devices import device_counts, on_processor
-from nbutils.hooks import capture_activations, matching_layers, neuron_activations
+from nbutils.hooks import capture_activations, check_all_ran, check_output, matching_layers, neuron_activations
 from nbutils.measures import MeasureSpec, measure_communities, measure_entropies
 from nbutils.streaming import ROOM, CofiringCounter
 
@@ -27,8 +27,8 @@ __all__ = ["Watch", "count_cofiring"]
 def count_cofiring(model: nn.Module, layers: str = "*", threshold: float = 0.0) -> Iterator[CofiringCounter]:
     """Count exactly which neurons fire together in every batch that a network trains on.
 
-    A neuron fires when its activation exceeds the threshold. Passes in evaluation mode are not counted, so scoring the
-    network in between does no harm.
+    A neuron fires when its activation exceeds the threshold. Whole passes through the model in training mode are
+    counted; scoring the network in between, running a layer alone, or a pass that fails does no harm.
 
     Args:
         model: any PyTorch module.
@@ -41,6 +41,8 @@ def count_cofiring(model: nn.Module, layers: str = "*", threshold: float = 0.0) 
 
     Raises:
         ValueError: no layer matches, or the layers give different numbers of examples.
+        RuntimeError: a layer runs twice in one pass, does not run, or returns no tensor; or later layers change its
+            output in place, but did not in the first pass.
 
     Examples:
         >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
@@ -52,8 +54,8 @@ def count_cofiring(model: nn.Module, layers: str = "*", threshold: float = 0.0) 
     modules, waiting = dict(model.named_modules()), _Waiting(model, matching_layers(model, layers), threshold)
     with ExitStack() as wrapped:
         for name in waiting.names:
-            wrapped.enter_context(_after(modules[name], partial(waiting.note, name)))
-        wrapped.enter_context(_after(model, waiting.end_of_pass))
+            wrapped.enter_context(_wrapped(modules[name], partial(waiting.run_layer, name)))
+        wrapped.enter_context(_wrapped(model, waiting.run_model))  # last: a model may be its own only layer
         try:
             yield waiting.counter
             waiting.flush()
@@ -62,19 +64,10 @@ def count_cofiring(model: nn.Module, layers: str = "*", threshold: float = 0.0) 
 
 
 @contextmanager
-def _after(module: nn.Module, look: Callable[[Any], None]) -> Iterator[None]:
-    """Look at a module's output each time it runs.
-
-    By wrapping `forward`: with a hook, PyTorch leaves its short way through a module, which costs as much as counting.
-    """
+def _wrapped(module: nn.Module, run: Callable[..., Any]) -> Iterator[None]:
+    """Have a function run a module, given its `forward`: cheaper than a hook, for which PyTorch leaves a short way."""
     forward, own = module.forward, vars(module).get("forward")
-
-    def looked_at(*args: Any, **kwargs: Any) -> Any:
-        output = forward(*args, **kwargs)
-        look(output)
-        return output
-
-    module.forward = looked_at
+    module.forward = partial(run, forward)  # a copy of the model copies this too, with its own layers
     try:
         yield
     finally:
@@ -87,40 +80,50 @@ def _after(module: nn.Module, look: Callable[[Any], None]) -> Iterator[None]:
 class _Waiting:
     """Activations of the last batches, side by side on the model's own device, until a pass over the pairs is worth it.
 
-    Few and cheap steps per batch, for they are what counting costs: outputs are only looked at when the pass is over,
-    unless a later layer is seen to change them in place.
+    Few, cheap steps per batch, for they are the cost: outputs wait for the end of the pass, if no layer changes them.
     """
 
     def __init__(self, model: nn.Module, names: list[str], threshold: float) -> None:
         self.model, self.names, self.threshold, self.counter = model, names, threshold, CofiringCounter()
         self.counter.source = self.flush
-        self._outputs: dict[str, tuple[torch.Tensor, torch.Tensor, int]] = {}  # what to count, what to check, version
+        self._noted: dict[str, tuple] | None = None  # in a pass that counts: values, the whole output, its version
         self._in_place: set[str] | None = None  # layers whose output is changed later; None until a pass was seen
         self._room: torch.Tensor | None = None
         self._filled = 0
 
-    def note(self, name: str, output: torch.Tensor) -> None:
-        """A layer ran."""
-        if not self.model.training:
-            return
+    def run_model(self, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """One pass through the whole model; it is counted if it succeeds."""
+        self._noted = {} if self.model.training else None
+        try:
+            output = forward(*args, **kwargs)
+            if self._noted is not None:  # in a model that runs itself, the pass inside was counted
+                self._end_of_pass(self._noted)
+            return output
+        finally:
+            self._noted = None
+
+    def run_layer(self, name: str, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """A layer's part of a pass; alone, it is not noted."""
+        output = forward(*args, **kwargs)
+        if self._noted is None:
+            return output
+        check_output(name, output, self._noted)
         values = output
         if output.ndim != 2 or output.dtype != torch.float32:
             values = neuron_activations(output.detach(), name)
         elif self._in_place is None or name in self._in_place:
             values = output.detach().clone()
-        self._outputs[name] = values, output, output._version
+        self._noted[name] = values, output, output._version
+        return output
 
-    def end_of_pass(self, _output: Any) -> None:
-        """The model ran: keep what its layers gave."""
-        if not self._outputs:
-            return
-        noted, self._outputs = [self._outputs[name] for name in self.names], {}
-        changed = {n for n, (_, output, was) in zip(self.names, noted, strict=True) if output._version != was}
+    def _end_of_pass(self, noted: dict[str, tuple]) -> None:
+        check_all_ran(self.names, noted)
+        changed = {name for name, (_, output, was) in noted.items() if output._version != was}
         if self._in_place is None:
             self._in_place = changed
-        elif changed and not changed <= self._in_place:
+        elif not changed <= self._in_place:
             raise RuntimeError(f"layers {sorted(changed)} are changed in place in this pass, but were not in the first")
-        parts = [values for values, _, _ in noted]
+        parts = [noted[name][0] for name in self.names]
         if len({len(part) for part in parts}) > 1:
             raise ValueError(f"layers must see the same examples, these saw {[len(part) for part in parts]}")
         with torch.no_grad():

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from benchmarks.harness import Comparison, Curve, compare, table, write_json
+from benchmarks.harness import Comparison, Curve, compare, run_python, run_script, table, write_json
 
 
 def test_the_quick_benchmark_runs(root, tmp_path):
@@ -50,6 +52,35 @@ def test_sides_are_measured_in_turn():
     found = compare("n", "a", *sides, unit="s", bar=("ratio at least", 1), repeats=3)
     assert calls == ["ours", "other", "other", "ours", "ours", "other"]
     assert (found.ours, found.other) == ([1.0, 4.0, 5.0], [2.0, 3.0, 6.0])
+
+
+def test_scripts_run_elsewhere_and_give_a_value_or_their_error(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    script = "import json, os, sys, benchmarks; print(json.dumps([sys.argv[1:], os.environ['PLACE'], os.getpid()]))"
+    words, place, process = run_script(script, 3, tmp_path, surroundings={"PLACE": "here"})
+    assert (words, place) == (["3", str(tmp_path)], "here")
+    assert process != os.getpid()
+    assert run_python("-c", "import os; print(os.getcwd())", folder=tmp_path).strip() == str(tmp_path)
+    with pytest.raises(RuntimeError, match=r"exit code 1\n(.|\n)*ZeroDivisionError: division by zero"):
+        run_script("print(1 / 0)")
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux keeps a peak that can be forgotten")
+def test_the_peak_is_of_what_comes_after_it_was_forgotten():
+    script = """
+import json
+from benchmarks.memory import forget_peak, peak
+large = bytearray(200 << 20)
+del large
+whole, before = peak(), forget_peak()
+small = bytearray(50 << 20)
+del small
+print(json.dumps([whole, before, peak()]))
+"""
+    whole, before, later = run_script(script)
+    assert 200 < whole < 300
+    assert 45 < later - before < 60
+    assert before < 100
 
 
 def test_exponents():

@@ -95,6 +95,31 @@ def test_a_layer_used_twice_is_refused():
         capture_activations(Twice(), np.zeros((2, 2), np.float32))
 
 
+class Sometimes(nn.Module):
+    """Skips its second layer where all inputs are zero."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Identity(), nn.ReLU()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        return self.second(x) if x.any() else x
+
+
+def test_a_layer_that_does_not_run_is_refused_in_every_batch():
+    model = Sometimes()
+    inputs = np.repeat(np.array([[1], [0]], np.float32), 3, axis=0)
+    for rows in (inputs, inputs[3:]):
+        with pytest.raises(RuntimeError, match="layer 'second' did not run in this forward pass"):
+            capture_activations(model, rows, batch_size=3)
+    assert capture_activations(model, inputs, "first", batch_size=3)["first"].tolist() == inputs.tolist()
+    with capture(model) as seen:
+        model(torch.ones(2, 1))
+        model(torch.zeros(2, 1))
+    assert list(seen) == ["first"]
+
+
 def test_two_forward_passes_in_one_block_are_fine():
     for model in (nn.Sequential(nn.ReLU()), nn.ReLU()):
         with capture(model) as seen:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 
 import numpy as np
@@ -102,6 +103,110 @@ def test_layers_that_later_ones_change_in_place_are_counted_as_they_were():
         late.harm = True
         with pytest.raises(RuntimeError, match=r"layers \['relu'\] are changed in place in this pass"):
             late(inputs)
+
+
+class Odd(nn.Module):
+    """Runs its layers as it is told to."""
+
+    def __init__(self, plan: str = "ab") -> None:
+        super().__init__()
+        self.a, self.b, self.plan = nn.Linear(6, 6), nn.Sigmoid(), plan
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for step in self.plan:
+            if step == "!":
+                raise ArithmeticError("in the middle of a pass")
+            x = getattr(self, step)(x)
+        return x
+
+
+def fired_in(net: Odd, inputs: torch.Tensor, threshold: float) -> np.ndarray:
+    hidden = net.a(inputs)
+    return (torch.cat([hidden, torch.sigmoid(hidden)], dim=1) > threshold).detach().numpy()
+
+
+def test_only_whole_passes_are_counted():
+    """Neither one that ended early, nor layers that run alone, even twice, nor what comes in evaluation mode."""
+    net, inputs = Odd(), torch.randn(50, 6)
+    expected = cofiring_counts(fired_in(net, inputs, 0.5))
+    with count_cofiring(net, threshold=0.5) as counter:
+        net(inputs)
+        for plan in ("a!", "ab!"):
+            net.plan = plan
+            with pytest.raises(ArithmeticError):
+                net(torch.randn(7, 6))
+            net.b(net.b(net.a(torch.randn(9, 6))))
+        assert counter.examples == 50
+        net.plan = "ab"
+        net.eval()
+        net(inputs)
+        net.b(inputs)
+        net.train()
+        net(inputs)
+    assert counter.examples == 100
+    assert (counter.counts() == 2 * expected).all()
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        ("aba", "layer 'a' ran twice in one forward pass"),
+        ("a", "layer 'b' did not run in this forward pass"),
+        ("", "layer 'a' did not run in this forward pass"),
+    ],
+)
+def test_layers_that_do_not_run_once_are_named_and_leave_nothing_behind(plan, message):
+    net, inputs = Odd(plan), torch.randn(20, 6)
+    expected = cofiring_counts(fired_in(net, inputs, 0.5))
+    with count_cofiring(net, threshold=0.5) as counter:
+        with pytest.raises(RuntimeError, match=message):
+            net(inputs)
+        net.plan = "ab"
+        net(inputs)
+    assert counter.examples == 20
+    assert (counter.counts() == expected).all()
+
+
+def test_a_layer_without_a_tensor_is_named():
+    for model, name in ((nn.Sequential(nn.LSTM(6, 4)), "0"), (nn.LSTM(6, 4), "")):
+        with pytest.raises(RuntimeError, match=f"layer '{name}' returned tuple, not a tensor"), count_cofiring(model):
+            model(torch.randn(5, 6))
+
+
+def test_a_model_that_is_its_own_layer():
+    net, inputs = nn.Linear(6, 5), torch.randn(30, 6)
+    expected = cofiring_counts((net(inputs) > 0).detach())
+    with count_cofiring(net) as outer, count_cofiring(net) as inner:
+        net(inputs)
+        net(inputs)
+    assert (outer.counts() == 2 * expected).all()
+    assert (inner.counts() == 2 * expected).all()
+    assert "forward" not in vars(net)
+
+
+def test_a_model_that_runs_itself_is_counted_once_per_inner_pass():
+    class Twins(Odd):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self(x[0]) - self(x[1]) if x.ndim == 3 else super().forward(x)
+
+    net, inputs = Twins(), torch.randn(2, 40, 6)
+    expected = sum(cofiring_counts(fired_in(net, one, 0.5)) for one in inputs)
+    with count_cofiring(net, threshold=0.5) as counter:
+        net(inputs)
+    assert (counter.counts() == expected).all()
+
+
+def test_a_copy_made_meanwhile_is_a_network_of_its_own(net):
+    inputs = torch.randn(8, 6)
+    with count_cofiring(net, "1") as counter:
+        net(inputs)
+        twin = copy.deepcopy(net)
+        with torch.no_grad():
+            net[0].weight.zero_()
+            net[0].bias.fill_(-1)
+        assert (twin(inputs) != net(inputs)).any()
+        assert (twin[1](inputs) == inputs.relu()).all()
+        assert counter.examples == 16
 
 
 def test_counts_may_be_asked_for_at_any_time(net):
