@@ -16,6 +16,7 @@ from nbutils.study import Study
 
 __all__ = [
     "TEMPLATES",
+    "DatasetPage",
     "HypothesisPage",
     "StartHere",
     "Synthesis",
@@ -112,6 +113,13 @@ class Speed(_Page):
     results: Annotated[str, Field(min_length=1)] = "benchmarks/latest.json"
 
 
+class DatasetPage(_Page):
+    """Parameters of `dataset`."""
+
+    dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
+    examples: Annotated[int, Field(ge=1)] = 5000
+
+
 TEMPLATES: dict[str, type[_Page]] = {
     "start_here": StartHere,
     "watch_training": WatchTraining,
@@ -121,6 +129,7 @@ TEMPLATES: dict[str, type[_Page]] = {
     "synthesis": Synthesis,
     "sweep_report": SweepReport,
     "speed": Speed,
+    "dataset": DatasetPage,
 }
 
 

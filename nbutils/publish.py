@@ -30,6 +30,7 @@ PAGES = Path("book/pages")
 # Pages that belong to no single data set.
 SHARED_FOLDERS = {"start_here": "tour", "watch_training": "watch", "synthesis": "summary", "speed": "speed"}
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
+DATA = "data-"  # book/pages/data-<data set>: what the images are, whatever the book's study is about
 METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
 RESULTS = Path("book/results")
 TIMEOUT = 1800
@@ -67,7 +68,7 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
     """
     toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
     listed = {Path(f).parent.name for f in _files(toc) if Path(f).parent.parent == PAGES} - set(SHARED_FOLDERS.values())
-    listed = {name for name in listed if not name.startswith(SWEEPS)}
+    listed = {name for name in listed if not name.startswith((SWEEPS, DATA))}
     for name in datasets:
         known_dataset(name)
         if name not in listed:
@@ -99,7 +100,10 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int, devi
         if path.parent.parent != PAGES:
             continue
         folder, name = path.parent.name, path.name
-        parameters, title = _page_parameters(folder, name, datasets, seeds, epochs, device), TITLES.get(folder, "")
+        parameters, title = (
+            _page_parameters(folder, name, datasets, seeds, epochs, device),
+            TITLES.get(folder.removeprefix(DATA), ""),
+        )
         if folder.startswith(SWEEPS):
             title = folder.removeprefix(SWEEPS).replace("_", " ")
         check_parameters(name, parameters)
@@ -115,6 +119,8 @@ def _page_parameters(
     if folder.startswith(SWEEPS):
         sweep = folder.removeprefix(SWEEPS)
         return {"results": (RESULTS / sweep / "results.parquet").as_posix(), "metric": METRICS.get(sweep, "")}
+    if folder.startswith(DATA):
+        return {"dataset": folder.removeprefix(DATA)}
     if name in ("watch_training", "speed"):
         return dict(check_parameters(name, {}))
     parameters: dict[str, Any] = {"epochs": epochs, "device": device}

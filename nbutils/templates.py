@@ -10,8 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from nbutils.catalogue import available
 from nbutils.datasets import load_dataset
-from nbutils.parameters import TEMPLATES, nearest, sentences
+from nbutils.parameters import TEMPLATES, DatasetPage, nearest, sentences
 
 __all__ = ["data_versions", "point_mistakes", "template_model"]
 
@@ -97,6 +98,8 @@ def _share(count: int, total: int) -> str:
 def data_versions(model: type[BaseModel], parameters: Mapping[str, Any]) -> tuple[str, ...]:
     """Versions of the data sets that one of this project's templates reads; empty for other notebooks.
 
+    A page about a data set also stands without it, so for such a page nothing is downloaded.
+
     Args:
         model: see :func:`template_model`.
         parameters: checked parameters.
@@ -104,5 +107,7 @@ def data_versions(model: type[BaseModel], parameters: Mapping[str, Any]) -> tupl
     if model not in TEMPLATES.values():
         return ()
     page = model(**parameters)
+    if isinstance(page, DatasetPage) and not available(page.dataset):
+        return (f"{page.dataset} is not here",)
     names = {study.dataset for study in page.studies()} | {getattr(page, "dataset", None)} - {None}
     return tuple(f"{name} {load_dataset(name).version}" for name in sorted(names))
