@@ -16,7 +16,7 @@ from nbutils.provenance import code_digest
 from nbutils.sources import SOURCES, data_folder
 from nbutils.store import Store
 
-__all__ = ["BUILT_IN", "Kept", "Name", "check_files", "keep_images", "locate", "parse_name"]
+__all__ = ["BUILT_IN", "Kept", "Name", "available", "check_files", "keep_images", "locate", "parse_name"]
 
 BUILT_IN = ("digits", "mnist-5k")  # come with installed packages
 FOLDER = "folder:"
@@ -98,6 +98,25 @@ def parse_name(name: str) -> Name:
         f"dataset must be one of {known}, the last {len(SOURCES)} perhaps with '-10k' for 10,000 training images and "
         f"'@32' for their size, or 'folder:PATH', received {name!r}"
     )
+
+
+def available(name: str) -> bool:
+    """Whether a data set is there; looks, and never downloads.
+
+    Args:
+        name: see :func:`parse_name`.
+
+    Raises:
+        ValueError: no such data set.
+
+    Examples:
+        >>> available("digits")
+        True
+    """
+    asked = parse_name(name)
+    if asked.path is not None:
+        return asked.path.is_dir()
+    return asked.base in BUILT_IN or bool(SOURCES[asked.base].files(data_folder()))
 
 
 def locate(base: str) -> list[Path]:

@@ -17,6 +17,7 @@ from nbutils.study import Study
 
 __all__ = [
     "TEMPLATES",
+    "DatasetPage",
     "HypothesisPage",
     "StartHere",
     "Synthesis",
@@ -120,6 +121,11 @@ class Reanalysis(_Page):
     results: Annotated[str, Field(min_length=1)] = "book/results/published/mnist_entropy.csv"
     constant: Annotated[float, Field(ge=1, le=20)] = 4.0
     draws: Annotated[int, Field(ge=100, le=100_000)] = 300
+class DatasetPage(_Page):
+    """Parameters of `dataset`."""
+
+    dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
+    examples: Annotated[int, Field(ge=1)] = 5000
 
 
 TEMPLATES: dict[str, type[_Page]] = {
@@ -132,6 +138,7 @@ TEMPLATES: dict[str, type[_Page]] = {
     "sweep_report": SweepReport,
     "speed": Speed,
     "reanalysis": Reanalysis,
+    "dataset": DatasetPage,
 }
 
 

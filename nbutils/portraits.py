@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,25 +15,84 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from nbutils.datasets import Dataset
+from nbutils.datasheets import readable
 from nbutils.display import GREY, figure_style
 from nbutils.evolution import answers_to
 from nbutils.graphs import to_networkx
 
-__all__ = ["community_classes", "graph_drawing", "sample_images", "training_curves"]
+__all__ = [
+    "class_brightness",
+    "class_counts",
+    "community_classes",
+    "graph_drawing",
+    "mean_images",
+    "sample_images",
+    "training_curves",
+]
 
 
 def sample_images(data: Dataset, per_class: int = 2) -> Figure:
-    """The first training images of each class, one column per class."""
+    """The first training images of each class under its name; a class may have fewer."""
+    return _pictures(data, [data.train_pixels[data.train_true == k][:per_class] for k in range(len(data.classes))])
+
+
+def mean_images(data: Dataset) -> Figure:
+    """The mean training image of each class, laid out likewise."""
+    means = [data.train_pixels[data.train_true == k].mean(axis=0, keepdims=True) for k in range(len(data.classes))]
+    return _pictures(data, [np.rint(mean).astype(np.uint8) for mean in means])
+
+
+def _pictures(data: Dataset, shown: Sequence[np.ndarray]) -> Figure:
+    """Pictures of each class, shape (pictures, pixels): one narrow column per class, or wide tiles for long names."""
+    names, most = [readable(name) for name in data.classes], max(map(len, shown))
+    narrow = len(names) <= 12 and max(map(len, names)) <= 8
+    names = names if narrow else [textwrap.fill(name, 20) for name in names]
+    lines = 1 + max(name.count("\n") for name in names)
+    across = len(names) if narrow else min(5, len(names))
+    down = -(-len(names) // across)
+    size = (0.72 * across, 0.78 * most + 0.2) if narrow else (1.52 * across, (0.8 + 0.15 * lines) * down)
+    look = {"cmap": "gray_r", "vmin": 0, "vmax": data.levels, "interpolation": "none"}
     with figure_style():
-        classes = len(data.classes)
-        fig, axes = plt.subplots(per_class, classes, figsize=(0.72 * classes, 0.78 * per_class + 0.2), squeeze=False)
-        for column, name in enumerate(data.classes):
-            images = data.train_pixels[np.flatnonzero(data.train_true == column)[:per_class]]
-            for ax, image in zip(axes[:, column], images, strict=True):
-                look = {"cmap": "gray_r", "vmin": 0, "vmax": data.levels, "interpolation": "nearest"}
-                ax.imshow(image.reshape(data.image_shape), **look)
-                ax.set_axis_off()
-            axes[0, column].set_title(name, loc="center")
+        fig, axes = plt.subplots(down, across, figsize=size, squeeze=False)
+        for ax in axes.flat:
+            ax.set_axis_off()
+        for ax, name, images in zip(axes.flat, names, shown, strict=False):
+            for step, image in zip(1.08 * np.arange(len(images)), images, strict=True):
+                x, y = (0, -step) if narrow else (step, 0)
+                ax.imshow(image.reshape(data.image_shape), extent=(x, x + 1, y - 1, y), **look)
+            reach = 1.08 * most - 0.08
+            ax.set(xlim=(0, 1 if narrow else reach), ylim=(-reach if narrow else -1, 0))
+            ax.set_title(name, loc="center", fontsize=10.5 if narrow else 8.5)
+        plt.close(fig)
+    return fig
+
+
+def class_counts(table: pd.DataFrame) -> Figure:
+    """Bars of how many training and test images each class has; columns `class`, `training` and `test`."""
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(6.4, 0.24 * len(table) + 0.9))
+        for side, colour, left in (("training", "#3b82c4", 0), ("test", GREY, table["training"])):
+            ax.barh(table["class"], table[side], left=left, color=colour, height=0.72, label=side)
+        ends = table["training"] + table["test"]
+        for row, (end, train, test) in enumerate(zip(ends, table["training"], table["test"], strict=True)):
+            ax.text(end + ends.max() * 0.01, row, f"{train:,} + {test:,}", va="center", fontsize=8.5)
+        ax.set(xlabel="images", xlim=(0, ends.max() * 1.2), ylabel="")
+        ax.invert_yaxis()
+        ax.grid(axis="y", visible=False)
+        fig.legend(loc="outside upper right", ncols=2)
+        plt.close(fig)
+    return fig
+
+
+def class_brightness(data: Dataset) -> Figure:
+    """Box plots of the mean brightness of each training image, one box per class."""
+    names = [readable(name) for name in data.classes]
+    mean = data.train_pixels.mean(axis=1) / data.levels
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(6.4, 0.24 * len(names) + 0.9))
+        boxes = {"showfliers": False, "width": 0.7, "color": "#3b82c4", "linecolor": GREY, "linewidth": 1}
+        sns.boxplot(x=mean, y=np.array(names)[data.train_true], order=names, ax=ax, **boxes)
+        ax.set(xlabel="mean brightness of an image, from 0 to 1", ylabel="")
         plt.close(fig)
     return fig
 

@@ -38,6 +38,7 @@ SHARED_FOLDERS = {
     "speed": "speed",
 }
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
+DATA = "data-"  # book/pages/data-<data set>: what the images are, whatever the book's study is about
 METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
 TIMEOUT = 1800
 
@@ -74,7 +75,7 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
     """
     toc, datasets = yaml.safe_load((root / "_toc.yml").read_text("utf-8")), [*datasets, *committed_studies(root)]
     listed = {Path(f).parent.name for f in _files(toc) if Path(f).parent.parent == PAGES} - set(SHARED_FOLDERS.values())
-    listed = {name for name in listed if not name.startswith(SWEEPS)}
+    listed = {name for name in listed if not name.startswith((SWEEPS, DATA))}
     for name in datasets:
         known_dataset(name)
         if name not in listed:
@@ -117,7 +118,8 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int, devi
         if path.parent.parent != PAGES:
             continue
         folder, name = path.parent.name, path.name
-        parameters, title = _page_parameters(folder, name, studies, seeds, epochs, device), TITLES.get(folder, "")
+        parameters = _page_parameters(folder, name, studies, seeds, epochs, device)
+        title = TITLES.get(folder.removeprefix(DATA), "")
         if folder.startswith(SWEEPS):
             title = folder.removeprefix(SWEEPS).replace("_", " ")
         check_parameters(name, parameters)
@@ -133,6 +135,8 @@ def _page_parameters(
     if folder.startswith(SWEEPS):
         sweep = folder.removeprefix(SWEEPS)
         return {"results": (RESULTS / sweep / "results.parquet").as_posix(), "metric": METRICS.get(sweep, "")}
+    if folder.startswith(DATA):
+        return {"dataset": folder.removeprefix(DATA)}
     if name in ("watch_training", "reanalysis", "speed"):
         return dict(check_parameters(name, {}))
     parameters: dict[str, Any] = {"epochs": epochs, "device": device}

@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from nbutils.archive import archive_digest, archive_folder
+from nbutils.catalogue import available
 from nbutils.datasets import load_dataset
-from nbutils.parameters import TEMPLATES, nearest, sentences
+from nbutils.parameters import TEMPLATES, DatasetPage, nearest, sentences
 
 __all__ = ["data_versions", "point_mistakes", "template_model"]
 
@@ -98,6 +99,8 @@ def _share(count: int, total: int) -> str:
 def data_versions(model: type[BaseModel], parameters: Mapping[str, Any]) -> tuple[str, ...]:
     """Versions of the data sets or committed tables that one of this project's templates reads; empty for others.
 
+    A page about a data set also stands without it, so for such a page nothing is downloaded.
+
     Args:
         model: see :func:`template_model`.
         parameters: checked parameters.
@@ -105,6 +108,8 @@ def data_versions(model: type[BaseModel], parameters: Mapping[str, Any]) -> tupl
     if model not in TEMPLATES.values():
         return ()
     page = model(**parameters)
+    if isinstance(page, DatasetPage) and not available(page.dataset):
+        return (f"{page.dataset} is not here",)
     studies = page.studies() or ({page.dataset: page} if hasattr(page, "dataset") else {})
     return tuple(
         f"{name} {archive_digest(archive_folder(name)) if study is None else load_dataset(name).version}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -39,3 +40,13 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A store that only this test sees."""
     monkeypatch.setenv("NBUTILS_STORE", str(tmp_path / "store"))
     return tmp_path / "store"
+
+
+@pytest.fixture
+def fresh_data() -> Iterator[Callable[[], None]]:
+    """Forgets loaded data sets, when called and when the test is over: it may put files where there were none."""
+    from nbutils.datasets import _load
+
+    _load.cache_clear()
+    yield _load.cache_clear
+    _load.cache_clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import html
 import re
 import statistics
 import subprocess
@@ -14,6 +15,7 @@ import papermill
 import pytest
 
 from nbutils.parameters import TEMPLATES
+from nbutils.sources import SOURCES
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NAMES = sorted(p.stem for p in FOLDER.glob("*.ipynb"))
@@ -100,6 +102,8 @@ def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path):
         options = ["-p", "results", str(FOLDER.parent / "benchmarks/latest.json")]
     elif name == "reanalysis":
         options = ["-p", "results", str(FOLDER.parent / "book/results/published/mnist_entropy.csv")]
+    elif name == "dataset":
+        options = ["-p", "dataset", "mnist-5k", "-p", "examples", "1000"]
     elif name not in ("start_here", "watch_training"):
         options += ["-p", "dataset", "mnist-5k", "-p", "seeds", "2"]
     done = papermill_cli(name, tmp_path, *options)
@@ -112,6 +116,26 @@ def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path):
         "sweep_report",
         "speed",
     )
+
+
+@pytest.mark.parametrize("name", list(SOURCES))
+def test_a_page_about_missing_data_stands_without_them(name, tmp_path, monkeypatch):
+    """And asks no network: nothing is downloaded, and nobody answers at the proxy."""
+    monkeypatch.setenv("NBUTILS_DATA", str(tmp_path / "none"))
+    monkeypatch.setenv("NBUTILS_STORE", str(tmp_path / "store"))
+    for proxy in ("http_proxy", "https_proxy", "HTTPS_PROXY"):
+        monkeypatch.setenv(proxy, "http://127.0.0.1:9")
+    done = papermill_cli("dataset", tmp_path, "-p", "dataset", name)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert not (tmp_path / "none").exists()
+    cells = nbformat.read(tmp_path / "out.ipynb", as_version=4).cells
+    outputs = [o for c in cells if c.cell_type == "code" for o in c.outputs]
+    text = html.unescape("".join(o.get("data", {}).get("text/html", "") for o in outputs))
+    source = SOURCES[name]
+    for words in ("The images are not here", source.advice, source.about, source.licence, source.citation):
+        assert words in text
+    assert "<image" not in text, "a picture of data that are not here"
+    assert str(tmp_path) not in text
 
 
 def test_defaults_run_on_their_own(tmp_path):

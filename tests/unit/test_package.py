@@ -26,6 +26,8 @@ ORDER = [
     "sources",
     "catalogue",
     "datasets",
+    "datasheets",
+    "simple_rules",
     "architectures",
     "models",
     "stacks",

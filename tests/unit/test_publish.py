@@ -5,9 +5,11 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
+from PIL import Image
 
+from nbutils.datasets import DATASETS
 from nbutils.engine import Summary, runner
-from nbutils.publish import PageJob, book_toc, page_jobs, publish
+from nbutils.publish import PageJob, _inputs, book_toc, page_jobs, publish
 
 
 def files(toc: dict) -> list[str]:
@@ -21,7 +23,7 @@ def test_the_order_is_the_toc_s(root):
 
 def test_a_smaller_book_leaves_out_other_data_sets(root):
     small = book_toc(root, ["digits"])
-    assert not any("mnist-5k" in f for f in files(small))
+    assert not any("/mnist-5k/" in f for f in files(small))
     assert "book/pages/digits/h1_communities" in files(small)
     assert "book/pages/summary/synthesis" in files(small)
     assert "MNIST, 5,000 images" not in [p["caption"] for p in small["parts"]]
@@ -33,7 +35,7 @@ def test_a_smaller_book_leaves_out_other_data_sets(root):
 
 def test_jobs_of_a_book(root):
     jobs = {f"{j.output.parent.name}/{j.output.stem}": j for j in page_jobs(root, ["digits", "mnist-5k"], 4, 3)}
-    assert len(jobs) == 12
+    assert len(jobs) == 18
     report = jobs["sweep-width_and_density/sweep_report"]
     table = "book/results/width_and_density/results.parquet"
     assert dict(report.parameters) == {"results": table, "metric": "modularity above chance"}
@@ -50,8 +52,34 @@ def test_jobs_of_a_book(root):
     figures = {"results": "book/results/published/mnist_entropy.csv", "constant": 4.0, "draws": 300}
     assert dict(jobs["published/reanalysis"].parameters) == figures
     assert dict(jobs["speed/speed"].parameters) == {"results": "benchmarks/latest.json"}
+    pages = {name: job for name, job in jobs.items() if name.startswith("data-")}
+    assert list(pages) == [f"data-{name}/dataset" for name in DATASETS]
+    assert {tuple(job.parameters) for job in pages.values()} == {(("dataset", name),) for name in DATASETS}
+    assert pages["data-plantvillage/dataset"].title == "PlantVillage"
     titles = [(j.template.stem, j.title) for j in jobs.values()]
     assert len(titles) == len(set(titles))
+
+
+def test_pages_about_data_sets_do_not_depend_on_the_study(root):
+    small, large = (page_jobs(root, names, 4, 3) for names in (["digits"], ["digits", "mnist-5k"]))
+    about = [[job for job in jobs if job.template.stem == "dataset"] for jobs in (small, large)]
+    assert about[0] == about[1]
+    assert len(about[0]) == len(DATASETS)
+
+
+def test_a_data_page_is_outdated_when_the_data_appear_or_change(root, tmp_path, own_store, monkeypatch, fresh_data):
+    monkeypatch.setenv("NBUTILS_DATA", str(tmp_path / "data"))
+    page = next(job for job in page_jobs(root, ["digits"], 1, 1) if "plantvillage" in str(job.output))
+    found = [_inputs(page)]
+    for shade in (10, 20):
+        for place in ("train/ill", "train/well", "test/ill", "test/well"):
+            folder = tmp_path / "data/PlantVillage/PlantVillage64" / place
+            folder.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (4, 4), (shade, 0, 0)).save(folder / f"{shade}.png")
+        fresh_data()
+        found.append(_inputs(page))
+    assert len(set(found)) == 3
+    assert _inputs(page) == found[-1]
 
 
 def make(folder: Path, code: str) -> PageJob:
