@@ -1,7 +1,8 @@
 """Committed tables: what a study found, small enough to keep beside the book, read without the data and without runs.
 
 A folder holds `runs.parquet` (one row a run: parameters, status, provenance), `measurements.parquet` (one row a
-measurement: run, epoch, measure, value), `specimens.npz` (firing of a few networks) and `about.json` (the data).
+measurement: run, epoch, measure, value), `specimens.npz` (firing and communities of a few networks), `about.json` (the
+data), and one table for each of the study's extras.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from nbutils.datasets import label_noise
+from nbutils.extras import EXTRAS
 from nbutils.files import read_parquet, replace_file
 from nbutils.results import Results, Specimen
 
@@ -51,6 +53,7 @@ def write_archive(folder: Path, results: Results) -> None:
         "about.json": (json.dumps(dict(results.about), indent=1, ensure_ascii=False) + "\n").encode(),
     }
     folder.mkdir(parents=True, exist_ok=True)
+    contents |= {f"{name}.parquet": _parquet(_compact(rows)) for name, rows in results.extras.items()}
     for name, content in contents.items():
         replace_file(folder / name, content)
 
@@ -74,8 +77,8 @@ def read_archive(folder: Path, dataset: str) -> Results:
         raise FileNotFoundError(
             f"{folder} has no {', '.join(missing)}; run python -m nbutils study {dataset} in the project's folder"
         )
-    found = {}
-    for name in FILES:
+    found, others = {}, _extras(folder)
+    for name in (*FILES, *others):
         try:
             found[name] = READERS[Path(name).suffix](folder / name)
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
@@ -89,7 +92,8 @@ def read_archive(folder: Path, dataset: str) -> Results:
     table = named.merge(wide, on="run", validate="one_to_many").astype({"epoch": "int64"})
     addresses = sorted({key.partition("/")[0] for key in arrays})
     specimens = {address: partial(_specimen, runs, arrays, address) for address in addresses}
-    return Results(dataset, table, runs, specimens, found["about.json"], None)
+    extras = {Path(name).stem: found[name] for name in others}
+    return Results(dataset, table, runs, specimens, found["about.json"], None, extras)
 
 
 def archive_folder(dataset: str) -> Path:
@@ -100,7 +104,7 @@ def archive_folder(dataset: str) -> Path:
 def archive_digest(folder: Path) -> str:
     """12 hexadecimal digits that change with any file of committed tables."""
     digest = hashlib.sha256()
-    for name in FILES:
+    for name in (*FILES, *_extras(folder)):
         digest.update((folder / name).read_bytes())
     return digest.hexdigest()[:12]
 
@@ -110,6 +114,17 @@ def has_archive(folder: Path) -> bool:
     return (folder / FILES[0]).is_file()
 
 
+def _extras(folder: Path) -> list[str]:
+    """Files of extras in a folder."""
+    return [f"{name}.parquet" for name in EXTRAS if (folder / f"{name}.parquet").is_file()]
+
+
+def _compact(rows: pd.DataFrame) -> pd.DataFrame:
+    """Words that come again and again as categories, numbers that are whole as small ones."""
+    words = [name for name in rows if rows[name].dtype == object]
+    return rows.astype(dict.fromkeys(words, "category"))
+
+
 def _specimens(results: Results) -> dict[str, np.ndarray]:
     """Firing of the first network of every condition, untrained and trained, as bits."""
     arrays, rows = {}, results.runs
@@ -117,6 +132,7 @@ def _specimens(results: Results) -> dict[str, np.ndarray]:
     for labels in (name for name in results.labels if name in done):
         found = results.run(labels)
         arrays[f"{found.address}/fired"] = np.stack([np.packbits(found.fired(epoch), axis=1) for epoch in (0, -1)])
+        arrays[f"{found.address}/tracked"] = found.tracked().astype(np.int16)
         arrays[f"{found.address}/layers"] = found.layers.astype(np.int16)
         arrays[f"{found.address}/probe_labels"] = found.probe_labels.astype(np.int16)
     return arrays
@@ -132,7 +148,8 @@ def _specimen(runs: pd.DataFrame, arrays: dict[str, np.ndarray], address: str) -
         return np.unpackbits(packed[epoch], axis=1, count=len(layers)).astype(bool)
 
     labels = arrays[f"{address}/probe_labels"].astype(np.int64)
-    return Specimen(address, row["labels"], int(row["seed"]), layers.astype(np.int64), labels, fired)
+    tracked = arrays[f"{address}/tracked"].astype(np.int64)
+    return Specimen(address, row["labels"], int(row["seed"]), layers.astype(np.int64), labels, fired, lambda: tracked)
 
 
 def _parquet(table: pd.DataFrame) -> bytes:

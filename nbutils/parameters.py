@@ -121,6 +121,8 @@ class Reanalysis(_Page):
     results: Annotated[str, Field(min_length=1)] = "book/results/published/mnist_entropy.csv"
     constant: Annotated[float, Field(ge=1, le=20)] = 4.0
     draws: Annotated[int, Field(ge=100, le=100_000)] = 300
+
+
 class DatasetPage(_Page):
     """Parameters of `dataset`."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nbutils.measures import MeasureSpec
 from nbutils.results import CONDITIONS
 from nbutils.study import Study, Task
@@ -60,22 +62,24 @@ def reference_tasks(name: str) -> list[Task]:
         [30, 40, 10]
     """
     study = reference_study(name)
-    taken_apart = {"checkpoints": True} if name == RELEASED else {}
-    tasks = [_with_checkpoints(task) if taken_apart else task for task in study.tasks()]
+    tasks = [_with_extras(task, name == RELEASED) for task in study.tasks()]
     plain, light = MeasureSpec(density=study.density), MeasureSpec(density=study.density, null_draws=0)
     memorising = study.run_spec(
         dataset=study.grid or study.dataset, labels="random", seed=0, dropout=0.0, epochs=LONGEST, stop_at=MEMORISED
     )
     tasks.append(Task(memorising, light, "memorising"))
-    if taken_apart:
+    if name == RELEASED:
         seeds = range(study.first_seed, study.first_seed + study.seeds)
         bright = [study.run_spec(labels="true", seed=seed, input_scale=255.0, checkpoints=True) for seed in seeds]
-        tasks += [Task(run, plain, "released") for run in bright]
+        tasks += [Task(run, plain, "released", ("reconstruction",)) for run in bright]
     return tasks
 
 
-def _with_checkpoints(task: Task) -> Task:
-    """The same task, with the weights of every epoch where the released code is compared with ours."""
-    if "conditions" not in task.parts or task.run.labels != CONDITIONS[0]:
-        return task
-    return Task(task.run.model_copy(update={"checkpoints": True}), task.measure, task.parts)
+def _with_extras(task: Task, taken_apart: bool) -> Task:
+    """The same task with what is measured beyond; and, where the released code is taken apart, with all weights."""
+    if task.parts == "noise":
+        return replace(task, extras=("specifications",))
+    if taken_apart and task.run.labels == CONDITIONS[0]:
+        kept = task.run.model_copy(update={"checkpoints": True})
+        return replace(task, run=kept, extras=("evolution", "answers", "reconstruction"))
+    return replace(task, extras=("evolution", "answers"))

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from nbutils.datasets import label_noise
+from nbutils.extras import extra
 from nbutils.runs import Run
 
 __all__ = ["CONDITIONS", "NOISE_LEVELS", "PARTS", "Results", "Specimen", "labelled", "run_rows"]
@@ -37,6 +38,8 @@ class Specimen:
         layers: hidden layer of every neuron, numbered from 1, shape (neurons,).
         probe_labels: true class of each probe example, shape (probe,).
         fired: activation pattern matrix after an epoch, boolean, shape (probe, neurons); 0 is untrained, -1 the last.
+        tracked: identity of each neuron's community at every epoch, shape (epochs + 1, neurons), see
+            :func:`nbutils.evolution.track_communities`.
     """
 
     address: str
@@ -45,11 +48,15 @@ class Specimen:
     layers: np.ndarray
     probe_labels: np.ndarray
     fired: Callable[[int], np.ndarray] = field(repr=False)
+    tracked: Callable[[], np.ndarray] = field(repr=False)
 
     @classmethod
     def of(cls, run: Run) -> Specimen:
         """The network of a stored run."""
-        return cls(run.address, run.spec.labels, run.spec.seed, run.layers, run.probe_labels, run.fired)
+        shown = run.layers, run.probe_labels, run.fired
+        return cls(
+            run.address, run.spec.labels, run.spec.seed, *shown, lambda: extra(run, "evolution").arrays["tracked"]
+        )
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,8 @@ class Results:
         specimens: networks that can be looked at, by address of their run.
         about: what is known of the data, `title`, `classes`, `about`, `origin`, `version`.
         computed: how many runs had to be computed now; None where the results come from committed tables.
+        extras: tables of what is measured on some runs only, by name, see :func:`nbutils.extras.extra`; each row begins
+            with `run`.
     """
 
     dataset: str
@@ -72,6 +81,7 @@ class Results:
     specimens: Mapping[str, Callable[[], Specimen]]
     about: Mapping[str, Any]
     computed: int | None = 0
+    extras: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
     def failed(self) -> pd.DataFrame:
@@ -88,6 +98,17 @@ class Results:
         """Label conditions of the study, as many as have runs."""
         present = set(self.runs.loc[self.runs["parts"].str.contains("conditions"), "labels"])
         return [labels for labels in CONDITIONS if labels in present]
+
+    def extra(self, name: str) -> pd.DataFrame:
+        """Rows of an extra with what is known of their runs.
+
+        Raises:
+            ValueError: the study has no such extra; names those it has.
+        """
+        if name not in self.extras:
+            raise ValueError(f"extra must be one of {', '.join(self.extras) or 'none'}, received {name!r}")
+        known = self.runs[["run", "parts", "dataset", "labels", "seed", "input_scale"]]
+        return known.merge(self.extras[name], on="run", validate="one_to_many")
 
     def part(self, name: str) -> pd.DataFrame:
         """Rows of the runs that serve a part of the study.

@@ -15,6 +15,7 @@ from nbutils.architectures import hidden_widths, parameter_count, stack_size
 from nbutils.cores import default_jobs
 from nbutils.datasets import Dataset, load_dataset
 from nbutils.devices import resolve_device
+from nbutils.extras import extra, has_extra
 from nbutils.measures import MeasureSpec, is_measured, measure_run
 from nbutils.results import CONDITIONS, NOISE_LEVELS, Results, Specimen, labelled, run_rows
 from nbutils.runs import Run, run_once, run_together
@@ -28,11 +29,26 @@ NOISE_SEEDS = 5
 
 @dataclass(frozen=True)
 class Task:
-    """One run, how it is measured, and what it is for: names of :data:`nbutils.results.PARTS` between spaces."""
+    """One run and what is measured on it.
+
+    Attributes:
+        run: its parameters.
+        measure: how it is measured.
+        parts: what it is for, keys of :data:`nbutils.results.PARTS` between spaces.
+        extras: what else is measured, keys of :data:`nbutils.extras.EXTRAS`.
+    """
 
     run: RunSpec
     measure: MeasureSpec
     parts: str
+    extras: tuple[str, ...] = ()
+
+    @property
+    def done(self) -> bool:
+        """Whether the store holds all of it."""
+        if not is_measured(self.run, self.measure):
+            return False
+        return all(has_extra(self.run, name) for name in self.extras) or bool(run_once(self.run).failed)
 
 
 class Study(BaseModel):
@@ -119,12 +135,23 @@ def collect(dataset: str, tasks: Sequence[Task], about: dict[str, Any], computed
     frames = [labelled(measure_run(run, task.measure), run, task.parts) for run, task in zip(runs, tasks, strict=True)]
     return Results(
         dataset=dataset,
+        extras=_extras(runs, tasks),
         table=pd.concat(frames, ignore_index=True),
         runs=pd.DataFrame([run_rows(run, task.parts) for run, task in zip(runs, tasks, strict=True)]),
         specimens={run.address: partial(Specimen.of, run) for run in runs if not run.failed},
         about=about,
         computed=computed,
     )
+
+
+def _extras(runs: Sequence[Run], tasks: Sequence[Task]) -> dict[str, pd.DataFrame]:
+    found = defaultdict(list)
+    for run, task in zip(runs, tasks, strict=True):
+        for name in () if run.failed else task.extras:
+            rows = extra(run, name).rows
+            rows.insert(0, "run", run.address)
+            found[name].append(rows)
+    return {name: pd.concat(tables, ignore_index=True) for name, tables in found.items()}
 
 
 def about_data(data: Dataset) -> dict[str, Any]:
@@ -137,7 +164,7 @@ def compute_missing(
     tasks: Sequence[Task], jobs: int | None = None, progress: Callable[[int, int], None] | None = None
 ) -> int:
     """Train and measure the tasks that the store lacks; returns how many those were."""
-    missing = [task for task in tasks if not is_measured(task.run, task.measure)]
+    missing = [task for task in tasks if not task.done]
     if missing and progress:
         progress(0, len(missing))
     # Starting worker processes costs a few seconds; a handful of runs is quicker here.
@@ -182,6 +209,12 @@ def run_and_measure(tasks: Sequence[Task]) -> None:
     """Make sure that runs of one stack and their measures are in the store; a damaged run is made again once."""
     for task, run in zip(tasks, run_together([task.run for task in tasks]), strict=True):
         try:
-            measure_run(run, task.measure)
+            _measure(run, task)
         except OSError:
-            measure_run(run_once(task.run), task.measure)
+            _measure(run_once(task.run), task)
+
+
+def _measure(run: Run, task: Task) -> None:
+    measure_run(run, task.measure)
+    for name in () if run.failed else task.extras:
+        extra(run, name)

@@ -39,14 +39,13 @@ def _study(options: argparse.Namespace) -> int:
     from nbutils.archive import RESULTS, write_archive
     from nbutils.cores import default_jobs
     from nbutils.datasets import load_dataset
-    from nbutils.measures import is_measured
     from nbutils.reference import reference_study, reference_tasks
     from nbutils.store import store_folder
     from nbutils.study import about_data, collect, compute_missing, failures
 
     jobs, folder = options.jobs or default_jobs(), options.root.resolve() / RESULTS / options.dataset
     tasks = reference_tasks(options.dataset)
-    missing = [task for task in tasks if not is_measured(task.run, task.measure)]
+    missing = [task for task in tasks if not task.done]
     print(f"Study of {options.dataset}: {len(tasks)} runs, {len(missing)} to compute; store: {store_folder()}")
     if missing and not options.finished:
         print(f"Time: {_forecast(folder, missing, jobs)}.", flush=True)

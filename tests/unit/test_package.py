@@ -61,6 +61,7 @@ ORDER = [
     "watching",
     "workers",
     "blocks",
+    "extras",
     "results",
     "study",
     "reference",

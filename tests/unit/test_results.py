@@ -1,23 +1,37 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from nbutils.archive import FILES, archive_digest, has_archive, read_archive, write_archive
+from nbutils.datasets import load_dataset
+from nbutils.extras import EXTRAS
 from nbutils.hypotheses import collect_evidence
 from nbutils.reference import REFERENCE, reference_tasks
 from nbutils.results import CONDITIONS, NOISE_LEVELS, PARTS
-from nbutils.study import Study
+from nbutils.study import Study, about_data, collect, compute_missing
 
 SMALL = Study(seeds=2, epochs=2, model="mlp:12-6")
+ALONE = ("evolution", "answers", "reconstruction")
 
 
 @pytest.fixture(scope="module")
 def results():
-    return SMALL.compute(jobs=1)
+    """A small study with every extra."""
+    tasks = [
+        replace(task, run=task.run.model_copy(update={"checkpoints": True}), extras=_extras(task.parts))
+        for task in SMALL.tasks()
+    ]
+    compute_missing(tasks, jobs=1)
+    return collect("digits", tasks, about_data(load_dataset("digits")), 0)
+
+
+def _extras(parts: str) -> tuple[str, ...]:
+    return (*(ALONE if "conditions" in parts else ()), *(("specifications",) if "noise" in parts else ()))
 
 
 @pytest.fixture
@@ -35,6 +49,12 @@ def test_tables_give_the_results_back(results, folder):
     runs = [r.runs.sort_values("run", ignore_index=True) for r in (results, back)]
     pd.testing.assert_frame_equal(*runs, check_dtype=False)
     assert back.computed is None
+    assert set(back.extras) == set(results.extras) == set(EXTRAS)
+    for name in EXTRAS:
+        pd.testing.assert_frame_equal(
+            results.extras[name], back.extras[name], check_dtype=False, check_categorical=False
+        )
+        assert set(back.extra(name)["run"]) <= set(back.runs["run"])
     assert back.about == json.loads(json.dumps(results.about))
     assert [e.estimate for e in collect_evidence([back])] == [e.estimate for e in collect_evidence([results])]
 
@@ -46,6 +66,7 @@ def test_specimens_fire_as_their_runs_do(results, folder):
         assert kept.address == made.address
         assert (kept.layers == made.layers).all()
         assert (kept.probe_labels == made.probe_labels).all()
+        assert (kept.tracked() == made.tracked()).all()
         for epoch in (0, -1):
             assert (kept.fired(epoch) == made.fired(epoch)).all()
     with pytest.raises(ValueError, match="epochs 0 and -1"):

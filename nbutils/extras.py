@@ -1,0 +1,190 @@
+"""What is measured on some runs only: how communities change, other specifications, the released code rebuilt."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from nbutils.architectures import HIDDEN_LAYERS
+from nbutils.communities import detect_communities, well_defined_communities
+from nbutils.entropy import binned_entropy
+from nbutils.evaluations import evaluate_all
+from nbutils.events import compare_partitions
+from nbutils.evolution import answers_to, flexibility, partitions_of, track_communities
+from nbutils.provenance import code_digest, provenance
+from nbutils.reconstruction import released_entropy, released_graph
+from nbutils.runs import Run, run_address
+from nbutils.sampling import balanced_indices, probe_indices
+from nbutils.specs import RunSpec
+from nbutils.store import Store
+
+__all__ = ["EXTRAS", "VARIANTS", "Found", "extra", "has_extra"]
+
+IMAGES = 10_000  # of the training set, equally many of each class, on which the released code is rebuilt
+NULL_DRAWS = 3
+QUIRKS = ("last_class_edges", "frequency_threshold", "index_slips")
+# Switches of the released code: those of the graph, and whether bins are strict.
+VARIANTS: dict[str, tuple[tuple[str, ...], bool]] = {
+    "the paper's": ((), False),
+    "edges of the last class": (("last_class_edges",), False),
+    "frequency as threshold": (("frequency_threshold",), False),
+    "index slips": (("index_slips",), False),
+    "strict bins": ((), True),
+    "all of them": (QUIRKS, True),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """An extra of one run.
+
+    Attributes:
+        rows: one row per measured thing, as a table.
+        arrays: arrays by name.
+    """
+
+    rows: pd.DataFrame
+    arrays: dict[str, np.ndarray]
+
+
+def extra(run: Run, name: str) -> Found:
+    """An extra of a run, computed once and kept.
+
+    Args:
+        run: a finished run.
+        name: key of `EXTRAS`.
+
+    Returns:
+        "evolution": per epoch from the second on, what :func:`nbutils.events.compare_partitions` says of it and the one
+        before, and `flexibility`, the share of neurons that changed their community; array `tracked`, identity of each
+        neuron's community at every epoch. "answers": per epoch and community its size, the class that it answers to and
+        how clearly. "specifications": `specification` and `value`, see :func:`nbutils.evaluations.evaluate_all`, of the
+        trained network. "reconstruction": per epoch and variant of the released code (`VARIANTS`) `modularity`,
+        `null_circular`, `well_defined` and `entropy`; needs checkpoints.
+
+    Raises:
+        ValueError: there is no such extra, or the run failed.
+    """
+    if name not in EXTRAS:
+        raise ValueError(f"extra must be one of {', '.join(EXTRAS)}, received {name!r}")
+    if run.failed:
+        raise ValueError(f"run {run.address} failed: {run.failed}")
+    store, determinants = Store("extras", run.store.folder.parent), _determinants(run.address, name)
+    where = _address(determinants)
+    if (record := store.read(where)) is None:
+        with store.lock(where):
+            if (record := store.read(where)) is None:
+                rows, arrays = EXTRAS[name][0](run)
+                record = {**determinants, "rows": rows.to_dict("list"), "provenance": provenance()}
+                store.write(where, record, arrays=arrays)
+    return Found(pd.DataFrame(record["rows"]), store.arrays(where, "arrays"))
+
+
+def has_extra(spec: RunSpec, name: str) -> bool:
+    """Whether the user's store holds an extra of a run."""
+    return Store("extras").read(_address(_determinants(run_address(spec), name))) is not None
+
+
+def _determinants(run: str, name: str) -> dict[str, Any]:
+    return {"run": run, "extra": name, "code": code_digest(*(f"nbutils.{part}" for part in EXTRAS[name][1]))}
+
+
+def _address(determinants: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()[:16]
+
+
+Made = tuple[pd.DataFrame, dict[str, np.ndarray]]
+
+
+def _evolution(run: Run) -> Made:
+    partitions, epochs = partitions_of(run), run.history["epoch"].to_numpy()
+    tracked = track_communities(partitions)
+    rows = pd.DataFrame([compare_partitions(*pair) for pair in pairwise(partitions)])
+    rows.insert(0, "epoch", epochs[1:])
+    rows["flexibility"] = [float(np.nanmean(flexibility(np.stack(pair)))) for pair in pairwise(tracked)]
+    return rows, {"tracked": tracked.astype(np.int16)}
+
+
+def _answers(run: Run) -> Made:
+    tracked, found = extra(run, "evolution").arrays["tracked"], []
+    for epoch, communities in zip(run.history["epoch"], tracked, strict=True):
+        table = answers_to(run.fired(int(epoch)), run.probe_labels, communities)
+        found.append(table[["community", "neurons", "answers_to", "preference"]].assign(epoch=int(epoch)))
+    return pd.concat(found, ignore_index=True), {}
+
+
+def _specifications(run: Run) -> Made:
+    data = run.spec.data()
+    probe = probe_indices(data.train_true, run.spec.probe)
+    activations = _activations(run, -1, data.train_pixels[probe])
+    values = evaluate_all(activations, run.probe_labels, run.layers, run.histogram(-1))
+    return pd.DataFrame({"specification": list(values), "value": list(values.values())}), {}
+
+
+def _reconstruction(run: Run) -> Made:
+    data = run.spec.data()
+    chosen = balanced_indices(data.train_true, min(IMAGES, len(data.train_true)))
+    labels, rows, rng = data.train_true[chosen], [], np.random.default_rng(run.spec.seed)
+    for epoch in range(run.last_epoch + 1):
+        activations = _activations(run, epoch, data.train_pixels[chosen])
+        ends = epoch in (0, run.last_epoch)
+        shifted = [_shifted(activations, rng) for _ in range(NULL_DRAWS if ends else 0)]
+        entropies = [float(released_entropy(activations).sum()), float(binned_entropy(activations).sum())]
+        for variant, (quirks, strict) in VARIANTS.items():
+            switches = {quirk: quirk in quirks for quirk in QUIRKS}
+            graph = released_graph(activations, labels, run.layers, **switches)
+            found = detect_communities(graph)
+            nulls = [
+                detect_communities(released_graph(null, labels, run.layers, **switches), seeds=1).modularity
+                for null in shifted
+            ]
+            rows.append(
+                {
+                    "epoch": epoch,
+                    "variant": variant,
+                    "modularity": found.modularity,
+                    "null_circular": float(np.mean(nulls)) if nulls else float("nan"),
+                    "well_defined": len(well_defined_communities(graph, found.labels)),
+                    "entropy": entropies[0 if strict else 1],
+                }
+            )
+    return pd.DataFrame(rows), {}
+
+
+def _activations(run: Run, epoch: int, pixels: np.ndarray) -> np.ndarray:
+    from nbutils.hooks import capture_activations  # loads PyTorch, which reading a stored extra never needs
+    from nbutils.training import one_thread
+
+    with one_thread():
+        seen = capture_activations(run.network(epoch), pixels, HIDDEN_LAYERS, prepare=run.spec.data().to_inputs)
+    return np.hstack(list(seen.values()))
+
+
+def _shifted(activations: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Each neuron's activations moved around the examples: the circular-shift null before firing is decided."""
+    examples = len(activations)
+    rows = (np.arange(examples)[:, None] + rng.integers(examples, size=activations.shape[1])) % examples
+    return np.take_along_axis(activations, rows, axis=0)
+
+
+# How each is made, and the modules that decide what it contains.
+GRAPH_MAKERS = ("bits", "edges", "leiden", "arrays", "cofiring", "graphs", "communities")
+EXTRAS: dict[str, tuple[Callable[[Run], Made], tuple[str, ...]]] = {
+    "evolution": (_evolution, (*GRAPH_MAKERS, "evolution", "events")),
+    "answers": (_answers, (*GRAPH_MAKERS, "evolution", "events")),
+    "specifications": (
+        _specifications,
+        (
+            *(*GRAPH_MAKERS, "histograms", "activations", "entropy", "information", "nulls", "layered"),
+            *("reconstruction", "constructions", "specifications", "evaluations"),
+        ),
+    ),
+    "reconstruction": (_reconstruction, (*GRAPH_MAKERS, "histograms", "activations", "entropy", "reconstruction")),
+}
