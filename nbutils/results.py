@@ -53,10 +53,12 @@ class Specimen:
     @classmethod
     def of(cls, run: Run) -> Specimen:
         """The network of a stored run."""
-        shown = run.layers, run.probe_labels, run.fired
-        return cls(
-            run.address, run.spec.labels, run.spec.seed, *shown, lambda: extra(run, "evolution").arrays["tracked"]
-        )
+
+        def tracked() -> np.ndarray:
+            return extra(run, "evolution").arrays["tracked"]
+
+        spec = run.spec
+        return cls(run.address, spec.labels, spec.seed, run.layers, run.probe_labels, run.fired, tracked)
 
 
 @dataclass(frozen=True)

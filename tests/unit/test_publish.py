@@ -46,6 +46,7 @@ def test_jobs_of_a_book(root):
         "study": "digits mnist-5k",
         "seeds": 4,
         "dataset": "mnist-5k",
+        "source": "tables",
     }
     assert dict(jobs["tour/start_here"].parameters) == {"epochs": 3, "device": "cpu"}
     assert dict(jobs["watch/watch_training"].parameters)["dataset"] == "mnist-5k"

@@ -51,9 +51,8 @@ def test_tables_give_the_results_back(results, folder):
     assert back.computed is None
     assert set(back.extras) == set(results.extras) == set(EXTRAS)
     for name in EXTRAS:
-        pd.testing.assert_frame_equal(
-            results.extras[name], back.extras[name], check_dtype=False, check_categorical=False
-        )
+        before, after = results.extras[name], back.extras[name]
+        pd.testing.assert_frame_equal(before, after, check_dtype=False, check_categorical=False)
         assert set(back.extra(name)["run"]) <= set(back.runs["run"])
     assert back.about == json.loads(json.dumps(results.about))
     assert [e.estimate for e in collect_evidence([back])] == [e.estimate for e in collect_evidence([results])]
