@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from nbutils.architectures import hidden_widths
 from nbutils.datasets import label_noise
 from nbutils.devices import resolve_device
-from nbutils.reference import REFERENCE
+from nbutils.reference import REFERENCE, reference_study
 from nbutils.specs import checked_by, known_dataset
 from nbutils.study import Study
 
@@ -102,6 +102,30 @@ class Synthesis(_StudyPage):
     study: Annotated[str, AfterValidator(_known_datasets), Field(min_length=1)] = "digits"
 
 
+def _reference(names: str) -> str:
+    for name in names.split():
+        reference_study(name)
+    return names
+
+
+class ReferencePage(_Page):
+    """Parameters of `evolution` and `reconstruction`, which read the committed tables of one data set."""
+
+    dataset: Annotated[str, AfterValidator(_reference), Field(min_length=1)] = "mnist"
+
+    def studies(self) -> dict[str, Study | None]:
+        return {self.dataset: None}
+
+
+class ReferencePages(_Page):
+    """Parameters of `specification_curve` and `memorising`, which read the committed tables of several data sets."""
+
+    study: Annotated[str, AfterValidator(_reference), Field(min_length=1)] = "mnist"
+
+    def studies(self) -> dict[str, Study | None]:
+        return dict.fromkeys(self.study.split())
+
+
 class SweepReport(_Page):
     """Parameters of `sweep_report`."""
 
@@ -137,6 +161,10 @@ TEMPLATES: dict[str, type[_Page]] = {
     "h2_modularity": HypothesisPage,
     "h3_entropy": HypothesisPage,
     "synthesis": Synthesis,
+    "evolution": ReferencePage,
+    "reconstruction": ReferencePage,
+    "specification_curve": ReferencePages,
+    "memorising": ReferencePages,
     "sweep_report": SweepReport,
     "speed": Speed,
     "reanalysis": Reanalysis,

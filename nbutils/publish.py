@@ -34,9 +34,12 @@ SHARED_FOLDERS = {
     "start_here": "tour",
     "watch_training": "watch",
     "reanalysis": "published",
+    "specification_curve": "summary",
+    "memorising": "summary",
     "synthesis": "summary",
     "speed": "speed",
 }
+ONE_STUDY, ALL_STUDIES = ("evolution", "reconstruction"), ("specification_curve", "memorising")  # of the reference
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
 DATA = "data-"  # book/pages/data-<data set>: what the images are, whatever the book's study is about
 METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
@@ -80,7 +83,8 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
         known_dataset(name)
         if name not in listed:
             raise ValueError(f"_toc.yml has no pages for data set {name!r}; it has {', '.join(sorted(listed))}")
-    return _without(toc, listed - set(datasets))
+    unwanted = () if committed_studies(root) else ALL_STUDIES
+    return _without(toc, listed - set(datasets), unwanted)
 
 
 def committed_studies(root: Path) -> list[str]:
@@ -137,6 +141,10 @@ def _page_parameters(
         return {"results": (RESULTS / sweep / "results.parquet").as_posix(), "metric": METRICS.get(sweep, "")}
     if folder.startswith(DATA):
         return {"dataset": folder.removeprefix(DATA)}
+    if name in ONE_STUDY:
+        return {"dataset": folder}
+    if name in ALL_STUDIES:
+        return {"study": " ".join(name for name in datasets if name in REFERENCE)}
     if name in ("watch_training", "reanalysis", "speed"):
         return dict(check_parameters(name, {}))
     parameters: dict[str, Any] = {"epochs": epochs, "device": device}
@@ -217,14 +225,15 @@ def _files(node: Any) -> list[str]:
     return []
 
 
-def _without(node: Any, datasets: set[str]) -> Any:
-    """The table of contents without the pages and the parts of some data sets."""
+def _without(node: Any, datasets: set[str], templates: Sequence[str]) -> Any:
+    """The table of contents without the pages and the parts of some data sets, and without those of some templates."""
     if isinstance(node, list):
-        kept = [_without(item, datasets) for item in node]
+        kept = [_without(item, datasets, templates) for item in node]
         return [item for item in kept if item is not None]
     if isinstance(node, dict):
-        if "file" in node and Path(node["file"]).parent.name in datasets and Path(node["file"]).parent.parent == PAGES:
+        page = Path(node.get("file", ""))
+        if page.parent.parent == PAGES and (page.parent.name in datasets or page.name in templates):
             return None
-        slim = {key: _without(value, datasets) for key, value in node.items()}
+        slim = {key: _without(value, datasets, templates) for key, value in node.items()}
         return None if slim.get("chapters") == [] else slim
     return node
