@@ -163,6 +163,7 @@ def callout(title: str, text: str, word: str = "inconclusive") -> Html:
 
 def _inline(text: str) -> str:
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
+    text = re.sub(r"\[([^\]]+)\]\(([\w./#-]+)\)", r'<a href="\2">\1</a>', text)  # to other pages, never out of the book
     return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
 
 

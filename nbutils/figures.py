@@ -166,7 +166,7 @@ def forest(evidence: Sequence[Evidence]) -> Figure:
             1, len(tests), figsize=(1.55 * len(tests) + 0.8, 0.5 * len(names) + 1.5), squeeze=False
         )
         for ax, test in zip(axes[0], tests, strict=True):
-            for item in (e for e in evidence if e.test == test):
+            for item in (e for e in evidence if e.test == test and e.planned):
                 y = names.index(item.dataset)
                 ax.plot([item.low, item.high], [y, y], color=colours[item.outcome], lw=2.4)
                 ax.plot(item.estimate, y, "o", color=colours[item.outcome], ms=6)

@@ -29,7 +29,12 @@ from nbutils.results import Results
 __all__ = ["Page", "open_page"]
 
 NO_GRID = "The study has no grid of label noise on this data set, so networks are not compared with each other here."
-CLAIMS = {"H1": "communities", "H2": "modularity", "H3": "entropy"}
+# Hypothesis -> what it is about, its page, and its tests, the one whose effect says most first.
+CLAIMS = {
+    "H1": ("communities", "h1_communities", ("H1a null",)),
+    "H2": ("modularity", "h2_modularity", ("H2b", "H2a")),
+    "H3": ("entropy", "h3_entropy", ("H3b", "H3a")),
+}
 
 
 @dataclass(frozen=True)
@@ -85,18 +90,21 @@ class Page:
         return callout(f"{hypothesis} on {self.parameters.dataset}: {word}", f"Claim: {claim} Tests: {parts}.", word)
 
     def show_verdicts(self) -> Html:
-        """Verdict of every hypothesis on every data set of the study, as a table of words; recorded for sweeps."""
+        """Verdict of every hypothesis on every data set, with its main effect; recorded for sweeps."""
         rows = []
         for name in self._datasets():
-            own = [e for e in self.evidence if e.dataset == name and is_registered(e)]
-            words = [
-                verdict(tests) if (tests := [e for e in own if e.hypothesis == h]) else "inconclusive" for h in CLAIMS
-            ]
-            rows.append((name, *words))
-            for hypothesis, word in zip(CLAIMS, words, strict=True):
+            cells = [name]
+            for hypothesis, (_, page, tests) in CLAIMS.items():
+                own = [e for e in self.evidence if (e.dataset, e.hypothesis) == (name, hypothesis) and is_registered(e)]
+                word = verdict(own) if own else "inconclusive"
                 record(f"{hypothesis} verdict on {name}", word)
-        columns = ["data set", *(f"{h}: {claim}" for h, claim in CLAIMS.items())]
-        return show_table(pd.DataFrame(rows, columns=columns), "Verdicts, computed from the registered tests.")
+                shown = [e for test in tests for e in own if e.test == test and np.isfinite(e.estimate)]
+                effect = f", {shown[0].test} {_with_interval(shown[0])}" if shown else ""
+                cells.append(f"[{word}](../{name}/{page}.html){effect}")
+            rows.append(cells)
+        columns = ["data set", *(f"{h}: {claim}" for h, (claim, *_) in CLAIMS.items())]
+        caption = "Verdicts, computed from the registered tests, each with its main effect and 95 % interval."
+        return show_table(pd.DataFrame(rows, columns=columns), caption)
 
     def show_tests(self, hypothesis: str) -> Html:
         """All tests of a hypothesis on this data set as a table: registered first, then exploratory."""

@@ -178,7 +178,7 @@ def test_a_smaller_book(project):
 def test_wrong_make_options_are_refused(project):
     for option, words in (
         ("DATASETS=mnsit", "dataset must be one of"),
-        ("DATASETS=mnist", "has no pages for data set 'mnist'"),
+        ("DATASETS=mnist", "mnist belongs to the reference study"),
         ("SEEDS=0", "seeds: "),
     ):
         done = make(project, option)

@@ -175,3 +175,14 @@ def test_hypothesis_pages_state_the_rules(root):
     assert len(NOISE_LEVELS) == RULES.noise_levels
     reading = (root / "book/how_to_read.md").read_text("utf-8")
     assert f"{RULES.seeds} networks per condition, {RULES.noise_levels} noise levels" in reading
+
+
+def test_rounding_decides_nothing(rng):
+    """Where all curves rise in the same order, own and others' correlations are equal: neither passes nor opposite."""
+    table = world(rng).conditions()
+    rising = table["epoch"] + 0.01 * table["seed"]
+    table = table.assign(modularity=rising / 10, pattern_entropy=-rising / 3, train_accuracy=rising / 100)
+    for hypothesis in ("H2", "H3"):
+        (found,) = series_evidence(table, "true", hypothesis)
+        assert (found.estimate, found.low, found.high) == (0, 0, 0)
+        assert found.outcome == "fails"

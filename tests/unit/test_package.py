@@ -69,6 +69,7 @@ ORDER = [
     "evidence",
     "hypotheses",
     "comparisons",
+    "conclusions",
     "foresight",
     "parameters",
     "display",

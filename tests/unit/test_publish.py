@@ -10,15 +10,41 @@ from PIL import Image
 from nbutils.datasets import DATASETS
 from nbutils.engine import Summary, runner
 from nbutils.publish import PageJob, _inputs, book_toc, page_jobs, publish
+from nbutils.reference import REFERENCE
 
 
 def files(toc: dict) -> list[str]:
     return [c["file"] for part in toc["parts"] for c in part["chapters"]]
 
 
-def test_the_order_is_the_toc_s(root):
+def test_the_order_is_the_toc_s(root, monkeypatch):
     toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
+    monkeypatch.setattr("nbutils.publish.committed_studies", lambda _: list(REFERENCE))
     assert book_toc(root, ["digits", "mnist-5k"]) == toc
+
+
+def test_without_tables_the_reference_study_has_no_pages(root, monkeypatch):
+    whole = files(yaml.safe_load((root / "_toc.yml").read_text("utf-8")))
+    monkeypatch.setattr("nbutils.publish.committed_studies", lambda _: [])
+    small = files(book_toc(root, ["digits", "mnist-5k"]))
+    gone = set(whole) - set(small)
+    folders = {Path(f).parent.name for f in gone}
+    assert folders == {*REFERENCE, "summary"}
+    assert {Path(f).name for f in gone if "/summary/" in f} == {"specification_curve", "memorising"}
+    jobs = page_jobs(root, ["digits"], 2, 2)
+    assert not {"evolution", "reconstruction", "memorising"} & {job.template.stem for job in jobs}
+
+
+def test_pages_of_the_reference_study_read_tables(root, monkeypatch):
+    monkeypatch.setattr("nbutils.publish.committed_studies", lambda _: ["mnist", "cifar10"])
+    jobs = {f"{j.output.parent.name}/{j.output.stem}": dict(j.parameters) for j in page_jobs(root, ["digits"], 2, 2)}
+    assert jobs["mnist/h2_modularity"] == jobs["digits/h2_modularity"] | {"dataset": "mnist"}
+    assert jobs["digits/h2_modularity"]["study"] == "digits mnist cifar10"
+    assert jobs["mnist/evolution"] == {"dataset": "mnist"}
+    assert jobs["summary/memorising"] == {"study": "mnist cifar10"}
+    assert not any(name.startswith("plantvillage/") for name in jobs)
+    with pytest.raises(ValueError, match="mnist belongs to the reference study"):
+        page_jobs(root, ["mnist"], 2, 2)
 
 
 def test_a_smaller_book_leaves_out_other_data_sets(root):
@@ -27,13 +53,14 @@ def test_a_smaller_book_leaves_out_other_data_sets(root):
     assert "book/pages/digits/h1_communities" in files(small)
     assert "book/pages/summary/synthesis" in files(small)
     assert "MNIST, 5,000 images" not in [p["caption"] for p in small["parts"]]
-    with pytest.raises(ValueError, match="has no pages for data set 'cifar10'"):
-        book_toc(root, ["cifar10"])
+    with pytest.raises(ValueError, match="has no pages for data set 'folder:x'"):
+        book_toc(root, ["folder:x"])
     with pytest.raises(ValueError, match="dataset must be one of"):
         book_toc(root, ["cifar"])
 
 
-def test_jobs_of_a_book(root):
+def test_jobs_of_a_book(root, monkeypatch):
+    monkeypatch.setattr("nbutils.publish.committed_studies", lambda _: [])
     jobs = {f"{j.output.parent.name}/{j.output.stem}": j for j in page_jobs(root, ["digits", "mnist-5k"], 4, 3)}
     assert len(jobs) == 18
     report = jobs["sweep-width_and_density/sweep_report"]

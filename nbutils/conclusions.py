@@ -1,0 +1,111 @@
+"""What a study says in plain words, decided by its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from nbutils.comparisons import BASELINES, between_run_table, selectivity_share
+from nbutils.evidence import Evidence, is_registered, verdict
+from nbutils.results import Results
+
+__all__ = ["baseline_ranks", "counted", "hypothesis_sentence", "preference_sentence", "rank_sentence"]
+
+WORDS = ("supported", "not supported", "refuted", "inconclusive")
+
+
+def counted(names: Sequence[str]) -> str:
+    """Names as a list for a sentence.
+
+    Examples:
+        >>> counted(["a"]), counted(["a", "b", "c"]), counted([])
+        ('a', 'a, b and c', 'none')
+    """
+    if len(names) < 2:
+        return names[0] if names else "none"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def hypothesis_sentence(evidence: Sequence[Evidence], hypothesis: str) -> str:
+    """Where a hypothesis holds, and which of its tests it misses where it does not.
+
+    Args:
+        evidence: all tests of a study, adjusted.
+        hypothesis: "H1", "H2" or "H3".
+
+    Returns:
+        One sentence or two.
+
+    Raises:
+        ValueError: no test of this hypothesis.
+
+    Examples:
+        >>> test = Evidence("digits", "true", "H1", "H1a null", "Q above its null", 0.5, 0.4, 0.6)
+        >>> hypothesis_sentence([test], "H1")
+        '**H1** is supported on digits.'
+    """
+    own = [e for e in evidence if e.hypothesis == hypothesis and is_registered(e)]
+    if not own:
+        raise ValueError(f"evidence holds no registered test of {hypothesis!r}")
+    names = list(dict.fromkeys(e.dataset for e in own))
+    words = {name: verdict([e for e in own if e.dataset == name]) for name in names}
+    parts = [f"{word} on {counted([n for n in names if words[n] == word])}" for word in WORDS if word in words.values()]
+    text = f"**{hypothesis}** is {counted(parts)}."
+    missed = {e.test: [] for e in own if e.outcome in ("fails", "opposite")}
+    for test in missed:
+        missed[test] = [e.dataset for e in own if e.test == test and e.outcome in ("fails", "opposite")]
+    if missed:
+        reasons = [f"{test} on {counted(places)}" for test, places in missed.items()]
+        text += f" Tests that did not pass: {'; '.join(reasons)}."
+    return text
+
+
+def preference_sentence(results: Sequence[Results]) -> str:
+    """On which data sets class preference alone makes graphs as modular as real ones (H1c), with true labels."""
+    reached, below = [], []
+    for result in results:
+        shares = selectivity_share(result.conditions()).set_index("labels")
+        (reached if shares.loc["true", "share"] >= 1 else below).append(result.dataset)
+    text = f"Class preference alone makes graphs at least as modular as real firing on {counted(reached)}"
+    return f"{text}; on {counted(below)} real firing is more modular than that." if below else f"{text}."
+
+
+def baseline_ranks(results: Sequence[Results]) -> pd.DataFrame:
+    """Spearman's rho of each measure with test accuracy between networks, per data set with a grid of label noise.
+
+    Args:
+        results: of each data set; those without a grid are left out.
+
+    Returns:
+        One row per measure: `measure`, one column per data set, `mean` (of the absolute values), strongest first.
+    """
+    gridded = [r for r in results if len(r.noise_grid())]
+    tables = [between_run_table(r.noise_grid(), draws=2).set_index("measure")["rho"] for r in gridded]
+    found = pd.concat(tables, axis=1, keys=[r.dataset for r in gridded])
+    found["mean"] = found.abs().mean(axis=1)
+    return found.sort_values("mean", ascending=False).rename_axis("measure").reset_index()
+
+
+def rank_sentence(ranks: pd.DataFrame, measure: str) -> str:
+    """Where a measure stands among all, and what stands above it.
+
+    Args:
+        ranks: see :func:`baseline_ranks`.
+        measure: column, such as "modularity".
+
+    Returns:
+        One sentence.
+
+    Examples:
+        >>> ranks = pd.DataFrame({"measure": ["margin", "modularity Q (H2)"], "mean": [0.9, 0.8]})
+        >>> rank_sentence(ranks, "modularity")
+        'By the strength of that correlation, modularity Q (H2) is number 2 of 2, after margin.'
+    """
+    name = BASELINES[measure]
+    place = int(ranks.index[ranks["measure"] == name][0])
+    above = list(ranks["measure"][:place])
+    if place > 3:
+        above = [*above[:3], f"{place - 3} others"]
+    after = f", after {counted(above)}" if place else ""
+    return f"By the strength of that correlation, {name} is number {place + 1} of {len(ranks)}{after}."

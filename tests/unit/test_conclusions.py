@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbutils.conclusions import baseline_ranks, hypothesis_sentence, preference_sentence, rank_sentence
+from nbutils.evidence import Evidence
+from nbutils.results import Results
+
+GOOD = Evidence("a", "true", "H2", "H2a", "q", 0.5, 0.4, 0.6)
+
+
+def results(name: str, share: float, rho: float) -> Results:
+    """Two conditions and a grid in which modularity follows accuracy or does not."""
+    rng, rows = np.random.default_rng(0), []
+    for level in range(5):
+        for seed in range(3):
+            accuracy = 1 - level / 5 + 0.001 * seed
+            rows.append(
+                {
+                    **{"run": f"{level}{seed}", "parts": "conditions noise" if level == 0 else "noise"},
+                    **{"labels": "true" if level == 0 else f"mixed:{level / 5}", "noise": level / 5, "seed": seed},
+                    **{"epoch": 3, "test_accuracy": accuracy, "modularity": 0.6 + rho * accuracy / 10},
+                    **{"margin": rng.random(), "null_circular": 0.1},
+                }
+            )
+    table = pd.DataFrame(rows)
+    table["null_within"] = 0.1 + share * (table["modularity"] - 0.1)
+    runs = table[["run", "parts", "labels", "seed"]]
+    return Results(name, table, runs, {}, {})
+
+
+def test_a_sentence_says_where_and_why_not():
+    tests = [
+        GOOD,
+        replace(GOOD, dataset="b"),
+        replace(GOOD, dataset="c", low=-0.1),
+        replace(GOOD, dataset="d", high=-0.1),
+    ]
+    tests[3] = replace(tests[3], low=-0.3, estimate=-0.2)
+    text = hypothesis_sentence(tests, "H2")
+    assert text == (
+        "**H2** is supported on a and b, not supported on c and refuted on d. Tests that did not pass: H2a on c and d."
+    )
+    with pytest.raises(ValueError, match="no registered test of 'H1'"):
+        hypothesis_sentence(tests, "H1")
+
+
+def test_exploratory_tests_decide_nothing():
+    text = hypothesis_sentence([GOOD, replace(GOOD, condition="random", low=-0.1)], "H2")
+    assert text == "**H2** is supported on a."
+
+
+def test_class_preference():
+    more, less = results("x", 1.2, 1), results("y", 0.5, 1)
+    assert preference_sentence([more, less]) == (
+        "Class preference alone makes graphs at least as modular as real firing on x; "
+        "on y real firing is more modular than that."
+    )
+    assert preference_sentence([more]).endswith("as real firing on x.")
+
+
+def test_ranks_of_measures():
+    ranks = baseline_ranks([results("x", 1, 1), results("y", 1, -1)])
+    assert ranks["measure"][0] == "modularity Q (H2)"
+    row = ranks.set_index("measure").loc["modularity Q (H2)"]
+    assert row["x"] == pytest.approx(1)
+    assert row["y"] == pytest.approx(-1)
+    assert row["mean"] == pytest.approx(1)
+    assert "number 1 of 2." in rank_sentence(ranks, "modularity")
+    assert "number 2 of 2, after modularity Q (H2)." in rank_sentence(ranks, "margin")
