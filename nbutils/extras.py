@@ -14,7 +14,6 @@ import pandas as pd
 
 from nbutils.architectures import HIDDEN_LAYERS
 from nbutils.communities import detect_communities, well_defined_communities
-from nbutils.entropy import binned_entropy
 from nbutils.evaluations import evaluate_all
 from nbutils.events import compare_partitions
 from nbutils.evolution import answers_to, flexibility, partitions_of, track_communities
@@ -27,7 +26,7 @@ from nbutils.store import Store
 
 __all__ = ["EXTRAS", "VARIANTS", "Found", "extra", "has_extra"]
 
-IMAGES = 10_000  # of the training set, equally many of each class, on which the released code is rebuilt
+IMAGES = 5_000  # of the training set, equally many of each class, on which the released code is rebuilt
 NULL_DRAWS = 3
 QUIRKS = ("last_class_edges", "frequency_threshold", "index_slips")
 # Switches of the released code: those of the graph, and whether bins are strict.
@@ -136,26 +135,29 @@ def _reconstruction(run: Run) -> Made:
         activations = _activations(run, epoch, data.train_pixels[chosen])
         ends = epoch in (0, run.last_epoch)
         shifted = [_shifted(activations, rng) for _ in range(NULL_DRAWS if ends else 0)]
-        entropies = [float(released_entropy(activations).sum()), float(binned_entropy(activations).sum())]
-        for variant, (quirks, strict) in VARIANTS.items():
-            switches = {quirk: quirk in quirks for quirk in QUIRKS}
-            graph = released_graph(activations, labels, run.layers, **switches)
-            found = detect_communities(graph)
-            nulls = [
-                detect_communities(released_graph(null, labels, run.layers, **switches), seeds=1).modularity
-                for null in shifted
-            ]
-            rows.append(
-                {
-                    "epoch": epoch,
-                    "variant": variant,
-                    "modularity": found.modularity,
-                    "null_circular": float(np.mean(nulls)) if nulls else float("nan"),
-                    "well_defined": len(well_defined_communities(graph, found.labels)),
-                    "entropy": entropies[0 if strict else 1],
-                }
-            )
+        entropies = {strict: float(released_entropy(activations, strict_bins=strict).sum()) for strict in (False, True)}
+        graphs = {quirks: _rebuilt(activations, labels, run.layers, quirks, shifted) for quirks, _ in VARIANTS.values()}
+        rows += [
+            {"epoch": epoch, "variant": variant, **graphs[quirks], "entropy": entropies[strict]}
+            for variant, (quirks, strict) in VARIANTS.items()
+        ]
     return pd.DataFrame(rows), {}
+
+
+def _rebuilt(
+    activations: np.ndarray, labels: np.ndarray, layers: np.ndarray, quirks: tuple[str, ...], nulls: list[np.ndarray]
+) -> dict[str, float]:
+    """The released code's graph with some of its quirks: modularity, that of its null, well-defined communities."""
+    switches = {quirk: quirk in quirks for quirk in QUIRKS}
+    graph = released_graph(activations, labels, layers, **switches)
+    found = detect_communities(graph)
+    drawn = [released_graph(null, labels, layers, **switches) for null in nulls]
+    scores = [detect_communities(one, seeds=1).modularity for one in drawn]
+    return {
+        "modularity": found.modularity,
+        "null_circular": float(np.mean(scores)) if scores else float("nan"),
+        "well_defined": len(well_defined_communities(graph, found.labels)),
+    }
 
 
 def _activations(run: Run, epoch: int, pixels: np.ndarray) -> np.ndarray:
