@@ -24,7 +24,7 @@ from nbutils.sampling import balanced_indices, probe_indices
 from nbutils.specs import RunSpec
 from nbutils.store import Store
 
-__all__ = ["EXTRAS", "VARIANTS", "Found", "extra", "has_extra"]
+__all__ = ["EXTRAS", "VARIANTS", "Found", "extra", "extra_code", "has_extra"]
 
 IMAGES = 5_000  # of the training set, equally many of each class, on which the released code is rebuilt
 NULL_DRAWS = 3
@@ -91,8 +91,13 @@ def has_extra(spec: RunSpec, name: str) -> bool:
     return Store("extras").read(_address(_determinants(run_address(spec), name))) is not None
 
 
+def extra_code(name: str) -> str:
+    """Digest of the code that makes an extra; empty where there is no such extra any more."""
+    return code_digest(*(f"nbutils.{part}" for part in EXTRAS[name][1])) if name in EXTRAS else ""
+
+
 def _determinants(run: str, name: str) -> dict[str, Any]:
-    return {"run": run, "extra": name, "code": code_digest(*(f"nbutils.{part}" for part in EXTRAS[name][1]))}
+    return {"run": run, "extra": name, "code": extra_code(name)}
 
 
 def _address(determinants: dict[str, Any]) -> str:
@@ -177,7 +182,7 @@ def _shifted(activations: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 # How each is made, and the modules that decide what it contains.
-GRAPH_MAKERS = ("bits", "edges", "leiden", "arrays", "cofiring", "graphs", "communities")
+GRAPH_MAKERS = ("extras", "bits", "edges", "leiden", "arrays", "cofiring", "graphs", "communities")
 EXTRAS: dict[str, tuple[Callable[[Run], Made], tuple[str, ...]]] = {
     "evolution": (_evolution, (*GRAPH_MAKERS, "evolution", "events")),
     "answers": (_answers, (*GRAPH_MAKERS, "evolution", "events")),

@@ -9,6 +9,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from nbutils.executions import notebook_code
+from nbutils.extras import extra_code
 from nbutils.measures import measure_code
 from nbutils.runs import run_address
 from nbutils.specs import RunSpec
@@ -65,7 +66,7 @@ def inventory(dataset: str | None = None) -> pd.DataFrame:
 
 
 def prune() -> tuple[int, int]:
-    """Remove what the present code would not use: outdated runs, measures and notebooks, and unfinished left-overs.
+    """Remove what the present code would not use: outdated runs, measures, extras, notebooks, unfinished left-overs.
 
     Returns:
         (number of folders removed, bytes freed).
@@ -77,11 +78,16 @@ def prune() -> tuple[int, int]:
         record = measures.read(address)
         if record and (record["run"] not in current or record["code"] != measure_code()):
             doomed.append(measures.path(address))
+    extras = Store("extras")
+    for address in extras.addresses():
+        record = extras.read(address)
+        if record and (record["run"] not in current or record["code"] != extra_code(record["extra"])):
+            doomed.append(extras.path(address))
     for address in notebooks.addresses():
         record = notebooks.read(address)
         if record and record["code"] != notebook_code():
             doomed.append(notebooks.path(address))
-    for store in (runs, measures, notebooks):
+    for store in (runs, measures, extras, notebooks):
         doomed += store.unfinished()
     size = sum(_size(path) for path in doomed)
     for path in doomed:

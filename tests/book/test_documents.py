@@ -17,6 +17,7 @@ from nbutils.sweep_files import read_sweep_file
 from nbutils.sweeps import load_sweep
 
 ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = ("run", "pages", "runs", "glance", "data", "study", "sweep", "results", "report")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").rglob("*.md"))]
 DOCUMENTS = [d for d in DOCUMENTS if "_build" not in d.parts]
 
@@ -38,8 +39,8 @@ def test_commands_in_documents_are_understood(path):
     text = path.read_text("utf-8")
     for line in re.findall(r"python -m nbutils ([^\n`)]*)", text):
         words = line.split("#")[0].split()
-        mentioned = words in (["sweep"], ["results"], ["report"])  # by name only, in a sentence
-        if words and not mentioned and words[0] in ("run", "pages", "runs", "glance", "sweep", "results", "report"):
+        mentioned = words in ([name] for name in ("sweep", "results", "report"))  # by name only, in a sentence
+        if words and not mentioned and words[0] in COMMANDS:
             _parser().parse_args(words)
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     assert set(re.findall(r"(?:^|`)make ([a-z]+)", text, re.MULTILINE)) <= targets

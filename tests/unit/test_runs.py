@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 import nbutils.provenance
 from nbutils.activations import class_means, firing
+from nbutils.extras import extra, has_extra
 from nbutils.hooks import capture_activations
 from nbutils.inventory import inventory, prune
 from nbutils.measures import MeasureSpec, is_measured, measure_run
@@ -251,6 +252,7 @@ def test_measuring_the_first_epochs_and_the_last(own_store):
 def test_inventory_and_prune(own_store):
     run = run_once(SMALL)
     measure_run(run)
+    extra(run, "evolution")
     table = inventory()
     assert table["run"].tolist() == [run.address]
     assert table["status"].tolist() == ["done"]
@@ -260,8 +262,12 @@ def test_inventory_and_prune(own_store):
     old = "00" + run.address[2:]
     run.store.write(old, record)
     assert sorted(inventory()["status"]) == ["done", "outdated"]
+    extras = Store("extras")
+    (where,) = extras.addresses()
+    extras.write("00" + where[2:], {**extras.read(where), "code": "of yesterday"})
     removed, size = prune()
-    assert (removed, size > 0) == (1, True)
+    assert (removed, size > 0) == (2, True)
+    assert has_extra(SMALL, "evolution")
     assert inventory()["run"].tolist() == [run.address]
     assert is_measured(SMALL, MeasureSpec())
 
