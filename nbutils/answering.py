@@ -12,6 +12,7 @@ import pandas as pd
 from nbutils.arrays import as_labels
 from nbutils.display import interval_text
 from nbutils.evolution import answers_to
+from nbutils.figures import conditions_in
 from nbutils.stats import bootstrap_interval
 
 __all__ = ["clarity", "class_names", "ends", "short_name", "shuffled_classes"]
@@ -99,7 +100,8 @@ def ends(found: pd.DataFrame, classes: int, rng: np.random.Generator) -> pd.Data
         how many classes would be answered to if each community drew one at random.
     """
     rows = []
-    for labels, runs in found.groupby("labels", sort=False, observed=True):
+    for labels in conditions_in(found):
+        runs = found[found["labels"] == labels]
         for epoch in (runs["epoch"].min(), runs["epoch"].max()):
             one = runs[runs["epoch"] == epoch]
             drawn = classes * (1 - (1 - 1 / classes) ** one["communities"]).mean()

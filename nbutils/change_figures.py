@@ -16,13 +16,14 @@ from matplotlib.ticker import MaxNLocator
 from nbutils.answering import short_name
 from nbutils.display import GREY, INK, figure_style
 from nbutils.events import KINDS
-from nbutils.figures import CONDITION_COLOURS, CONDITION_NAMES
+from nbutils.figures import CONDITION_COLOURS, CONDITION_NAMES, conditions_in
 from nbutils.flows import COLOURS
 
 __all__ = ["event_panels", "identities", "preferences", "stability"]
 
 STABILITY = {"agreement": "agreement (AMI)", "overlap": "overlap", "flexibility": "flexibility"}
 PHASE_COLOURS = ("#8a8f98", "#3fb0c4", "#3b82c4", "#a35cc4")
+NARROWEST = 5.6  # inches that the legends need
 LETTER = 0.0125  # width of a letter, as a share of the axis
 
 
@@ -33,9 +34,9 @@ def stability(evolution: pd.DataFrame, table: pd.DataFrame) -> Figure:
         evolution: rows of the extra "evolution".
         table: rows per run and epoch; its `agreement` is that of two searches.
     """
-    names = _conditions(evolution)
+    names = conditions_in(evolution)
     with figure_style():
-        size = (2.1 + 1.85 * len(names), 5.4)
+        size = (max(2.1 + 1.85 * len(names), NARROWEST), 5.4)
         fig, axes = plt.subplots(len(STABILITY), len(names), figsize=size, sharex=True, sharey="row", squeeze=False)
         for column, condition in enumerate(names):
             runs = evolution[evolution["labels"] == condition]
@@ -62,9 +63,11 @@ def event_panels(rates: pd.DataFrame, alone: Mapping[str, pd.Series]) -> Figure:
         rates: from :func:`nbutils.changes.event_rates`.
         alone: events that the search alone makes, by label condition, from :func:`nbutils.changes.search_alone`.
     """
-    names, parts = _conditions(rates), list(dict.fromkeys(rates["phase"]))
+    names, parts = conditions_in(rates), list(dict.fromkeys(rates["phase"]))
     with figure_style():
-        fig, axes = plt.subplots(1, len(names), figsize=(2.6 + 1.7 * len(names), 4.6), sharey=True, squeeze=False)
+        fig, axes = plt.subplots(
+            1, len(names), figsize=(max(2.6 + 1.7 * len(names), NARROWEST), 4.6), sharey=True, squeeze=False
+        )
         for ax, condition in zip(axes[0], names, strict=True):
             for number, (part, colour) in enumerate(zip(parts, PHASE_COLOURS, strict=False)):
                 rows = rates[(rates["labels"] == condition) & (rates["phase"] == part)].set_index("kind").loc[[*KINDS]]
@@ -89,7 +92,7 @@ def preferences(found: pd.DataFrame, chance: float) -> Figure:
         found: from :func:`nbutils.answering.clarity`.
         chance: preference for shuffled classes, drawn as a dotted line.
     """
-    names = _conditions(found)
+    names = conditions_in(found)
     with figure_style():
         fig, axes = plt.subplots(
             2, len(names), figsize=(2.1 + 1.85 * len(names), 4.2), sharex=True, sharey="row", squeeze=False
@@ -155,7 +158,3 @@ def _lines(ax: Axes, runs: pd.DataFrame, measure: str, condition: str) -> None:
     wide = runs.pivot(index="epoch", columns="run", values=measure)
     ax.plot(wide.index, wide, color=CONDITION_COLOURS[condition], alpha=0.35, lw=0.9)
     ax.plot(wide.index, wide.mean(axis=1), color=CONDITION_COLOURS[condition], lw=2.4)
-
-
-def _conditions(table: pd.DataFrame) -> list[str]:
-    return [c for c in CONDITION_NAMES if (table["labels"] == c).any()]

@@ -11,10 +11,12 @@ from nbutils.communities import detect_communities
 from nbutils.comparisons import measure_name
 from nbutils.display import format_number, interval_text
 from nbutils.events import KINDS, between_searches
+from nbutils.evolution import as_partitions
+from nbutils.figures import conditions_in
 from nbutils.graphs import activation_pattern_graph
 from nbutils.stats import bootstrap_interval
 
-__all__ = ["event_rates", "phases", "prediction_table", "search_alone", "settling"]
+__all__ = ["event_rates", "phases", "prediction_table", "search_alone", "settling", "survivors"]
 
 
 def phases(last: int) -> dict[int, str]:
@@ -96,7 +98,8 @@ def settling(evolution: pd.DataFrame, table: pd.DataFrame, rng: np.random.Genera
     columns = ["run", "epoch", "agreement"]
     both = evolution.merge(table[columns], on=["run", "epoch"], suffixes=("", "_searches"))
     rows = []
-    for labels, steps in evolution.groupby("labels", sort=False, observed=True):
+    for labels in conditions_in(evolution):
+        steps = evolution[evolution["labels"] == labels]
         own = both[(both["labels"] == labels) & (both["epoch"] == steps["epoch"].max())].dropna()
         difference = (own["agreement"] - own["agreement_searches"]).to_numpy()
         low, high = bootstrap_interval(difference, rng)
@@ -139,6 +142,31 @@ def search_alone(fired: Any, density: float = 0.05, seeds: int = 5, repeats: int
     return between_searches(found.seed_labels[np.arange(repeats) * seeds + best])
 
 
+def survivors(tracked: Any, epoch: int) -> tuple[int, int]:
+    """How many communities there are at the end, and how many of them were there at an earlier snapshot already.
+
+    Args:
+        tracked: identity per snapshot and neuron, shape (snapshots, neurons), from
+            :func:`nbutils.evolution.track_communities`.
+        epoch: the earlier snapshot, counted from 0.
+
+    Returns:
+        (communities at the end, those of them with an identity of that snapshot).
+
+    Raises:
+        ValueError: `tracked` is not integers of shape (snapshots, neurons), or there is no such snapshot.
+
+    Examples:
+        >>> survivors([[0, 0, 1, 1], [0, 0, 2, 2]], 0)
+        (2, 1)
+    """
+    table = as_partitions(tracked, "tracked")
+    if not 0 <= epoch < len(table):
+        raise ValueError(f"epoch must be from 0 to {len(table) - 1}, received {epoch!r}")
+    end, then = (set(row[row >= 0].tolist()) for row in (table[-1], table[epoch]))
+    return len(end), len(end & then)
+
+
 def prediction_table(found: pd.DataFrame) -> pd.DataFrame:
     """What :func:`nbutils.foresight.early_prediction` found, one column per early epoch.
 
@@ -159,7 +187,8 @@ def prediction_table(found: pd.DataFrame) -> pd.DataFrame:
         alone = group.drop_duplicates("epoch").set_index("epoch")["rho_outcome"]
         rows.append((labels, runs, "accuracy itself", {e: format_number(rho, 2) for e, rho in alone.items()}))
         for measure, own in group.groupby("measure", sort=False):
-            texts = {row.epoch: interval_text(row.partial, row.low, row.high) for row in own.itertuples()}
+            known = own[own["partial"].notna()]
+            texts = {row.epoch: interval_text(row.partial, row.low, row.high) for row in known.itertuples()}
             rows.append((labels, runs, measure_name(measure), texts))
     epochs = sorted(found["epoch"].unique())
     filled = [(*row[:3], *(row[3].get(epoch, "–") for epoch in epochs)) for row in rows]
