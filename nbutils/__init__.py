@@ -11,8 +11,10 @@ from typing import Any
 _WHERE = {
     "activations": ("activation_histogram", "class_means", "effective_rank", "firing"),
     "archive": ("read_archive", "write_archive"),
+    "answering": ("clarity", "shuffled_classes"),
     "baselines": ("class_selectivity", "dead_share"),
     "blocks": ("graph_in_blocks",),
+    "changes": ("event_rates", "search_alone", "settling"),
     "cofiring": ("cofiring_counts",),
     "communities": ("Communities", "detect_communities", "modularity", "well_defined_communities"),
     "comparisons": ("between_run_table", "naive_table"),

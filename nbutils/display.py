@@ -18,10 +18,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-__all__ = ["Html", "callout", "figure_style", "format_number", "say", "show", "show_table"]
+__all__ = ["Html", "callout", "figure_style", "format_number", "interval_text", "say", "show", "show_table"]
 
 GREY = "#8a8f98"  # for what is not the point: readable on white and on black
 INK = "#010203"  # stands for "the page's text colour" until the figure is written
+BETWEEN = "\u00a0to\u00a0"  # does not break
 STYLE = {
     "figure.facecolor": "none",
     "axes.facecolor": "none",
@@ -144,6 +145,17 @@ def format_number(value: float, digits: int = 3) -> str:
         return f"<{10**-digits:.{digits}f}"
     text = f"{value:.{digits}f}"
     return text.removeprefix("-") if float(text) == 0 else text.replace("-", "−")
+
+
+def interval_text(value: float, low: float, high: float, digits: int = 2) -> str:
+    """An estimate and its interval for a table, which breaks only between the two.
+
+    Examples:
+        >>> interval_text(-0.25, -0.5, 0.125)
+        '−0.25 (−0.50\\xa0to\\xa00.12)'
+    """
+    first, *limits = (format_number(x, digits) for x in (value, low, high))
+    return f"{first} ({BETWEEN.join(limits)})"
 
 
 def say(text: str) -> Html:

@@ -92,7 +92,7 @@ def test_links_of_a_template_lead_somewhere(name, root):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path):
+def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path, small_tables):
     options = ["-p", "epochs", "2"]
     if name == "sweep_report":
         options = ["-p", "results", str(FOLDER.parent / "book/results/width_and_density/results.parquet")]
@@ -104,6 +104,9 @@ def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path):
         options = ["-p", "results", str(FOLDER.parent / "book/results/published/mnist_entropy.csv")]
     elif name == "dataset":
         options = ["-p", "dataset", "mnist-5k", "-p", "examples", "1000"]
+    elif name == "evolution":
+        small_tables(tmp_path)
+        options = ["-p", "dataset", "mnist"]
     elif name not in ("start_here", "watch_training"):
         options += ["-p", "dataset", "mnist-5k", "-p", "seeds", "2"]
     done = papermill_cli(name, tmp_path, *options)
