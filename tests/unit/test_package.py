@@ -72,6 +72,8 @@ ORDER = [
     "foresight",
     "parameters",
     "display",
+    "multiverse",
+    "choices",
     "portraits",
     "flows",
     "figures",
