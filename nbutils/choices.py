@@ -15,7 +15,7 @@ from nbutils.display import format_number
 from nbutils.multiverse import noise_levels
 from nbutils.specifications import FACTORS, specifications
 
-__all__ = ["agreement", "choice_effects", "choice_means", "effect_list", "null_effects"]
+__all__ = ["agreement", "choice_effects", "choice_means", "effect_list", "null_effects", "one_step"]
 
 NOT_APPLICABLE = "does not apply"
 
@@ -85,6 +85,37 @@ def choice_means(table: pd.DataFrame) -> pd.DataFrame:
             rows += [(hypothesis, FACTORS[factor], *option) for option in found]
     columns = ["hypothesis", "choice", "option", "specifications", "mean", "lowest", "highest"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def one_step(tables: Mapping[str, pd.DataFrame], hypothesis: str) -> pd.DataFrame:
+    """What it does to change one choice of the primary specification and nothing else, for people.
+
+    Args:
+        tables: see :func:`nbutils.curves.specification_table`, by data set.
+        hypothesis: "H2" or "H3".
+
+    Returns:
+        The primary specification, then one row per choice that some specification changes alone: `changed`,
+        `specifications` (how many do), and per data set their lowest to highest effect in the predicted direction, as
+        text.
+
+    Examples:
+        >>> chosen = pd.DataFrame([one.choices for one in specifications()[:4]]).reindex(columns=list(FACTORS))
+        >>> table = chosen.fillna("").assign(hypothesis="H2", primary=[True, False, False, False], predicted=1)
+        >>> one_step({"digits": table.assign(rho=[0.5, 0.1, 0.2, 0.3])}, "H2").values.tolist()
+        [['nothing (primary)', 1, '0.50']]
+    """
+    columns = {}
+    for name, table in tables.items():
+        rows = table[table["hypothesis"] == hypothesis]
+        effect, found = (rows["predicted"] * rows["rho"])[rows["primary"]], choice_effects(rows)
+        known = found[found["alone"] > 0].itertuples()
+        steps = {("nothing (primary)", 1): _span(effect.min(), effect.max())} if len(effect) else {}
+        columns[name] = steps | {(row.choice, row.alone): _span(row.lowest, row.highest) for row in known}
+    keys = list(dict.fromkeys(key for steps in columns.values() for key in steps))
+    found = {name: [steps.get(key, "") for key in keys] for name, steps in columns.items()}
+    changed = {"changed": [key[0] for key in keys], "specifications": [key[1] for key in keys]}
+    return pd.DataFrame(changed | found)
 
 
 def null_effects(values: pd.DataFrame, accuracies: Any, noise: Any, draws: int = 999) -> pd.DataFrame:
@@ -196,3 +227,8 @@ def _differences(group: pd.DataFrame) -> pd.DataFrame:
 def _with_interval(row: pd.Series) -> str:
     rho, low, high = (format_number(row[name], 2) for name in ("rho", "low", "high"))
     return f"{rho} ({low} to {high})"
+
+
+def _span(low: float, high: float) -> str:
+    ends = format_number(low, 2), format_number(high, 2)
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"

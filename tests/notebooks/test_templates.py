@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import html
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -92,12 +93,15 @@ def test_links_of_a_template_lead_somewhere(name, root):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path):
+def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path, request):
     options = ["-p", "epochs", "2"]
     if name == "sweep_report":
         options = ["-p", "results", str(FOLDER.parent / "book/results/width_and_density/results.parquet")]
     elif name == "synthesis":
         options += ["-p", "study", "digits mnist-5k", "-p", "seeds", "2"]
+    elif name == "specification_curve":
+        shutil.copytree(request.getfixturevalue("reference_tables"), tmp_path / "book/results")
+        options = ["-p", "study", "mnist plantvillage fashion-mnist"]
     elif name == "speed":
         options = ["-p", "results", str(FOLDER.parent / "benchmarks/latest.json")]
     elif name == "reanalysis":

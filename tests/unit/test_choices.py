@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from nbutils.choices import agreement, choice_effects, choice_means, effect_list, null_effects
+from nbutils.choices import agreement, choice_effects, choice_means, effect_list, null_effects, one_step
 from nbutils.curves import effect_scatter, specification_table
 from nbutils.specifications import FACTORS, PRIMARY_H2, PRIMARY_H3, specifications
 
@@ -77,6 +77,18 @@ def test_one_step_from_the_primary_specification(table):
     without = choice_effects(table[~table["primary"]])
     assert without["alone"].sum() == 0
     assert without["lowest"].isna().all()
+
+
+def test_one_step_in_words(table):
+    found = one_step({"a": table, "b": table[~table["primary"]]}, "H3").set_index("changed")
+    rho = table.set_index("label")["rho"]
+    primary, plug_in = (
+        -rho[step.label] for step in (PRIMARY_H3, replace(PRIMARY_H3, correction="plug-in", primary=False))
+    )
+    assert found.loc["nothing (primary)", "a"] == f"{primary:.2f}".replace("-", "−")
+    assert found.loc["estimate", ["specifications", "a", "b"]].tolist() == [1, f"{plug_in:.2f}".replace("-", "−"), ""]
+    row = choice_effects(table).set_index(["hypothesis", "choice"]).loc[("H3", "rule of firing")]
+    assert found.loc["rule of firing", "a"] == f"{row['lowest']:.2f} to {row['highest']:.2f}".replace("-", "−")
 
 
 def test_means_by_option(table):
