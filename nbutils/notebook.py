@@ -148,9 +148,9 @@ class Page:
         figure = sample_images(load_dataset(about["name"]))
         return show(figure, f"Training images of {facts}.", "Rows of small images, two per class.")
 
-    def show(self, figure: Figure, caption: str, alt: str) -> Html:
+    def show(self, figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Html:
         """A figure whose caption ends with where its numbers come from."""
-        return show(figure, f"{caption} {self.source()}", alt)
+        return show(figure, f"{caption} {self.source()}", alt, min_width=min_width)
 
     def show_between(self, figure: Callable[[pd.DataFrame], Figure], caption: str, alt: str) -> Html:
         """A figure of the grid of label noise, or a sentence that this data set has none."""
