@@ -14,6 +14,7 @@ _WHERE = {
     "baselines": ("class_selectivity", "dead_share"),
     "blocks": ("graph_in_blocks",),
     "cofiring": ("cofiring_counts",),
+    "clocks": ("clock_table",),
     "communities": ("Communities", "detect_communities", "modularity", "well_defined_communities"),
     "comparisons": ("between_run_table", "naive_table"),
     "constructions": ("disparity_graph", "pearson_graph", "phi_graph", "ppmi_graph"),
@@ -37,6 +38,7 @@ _WHERE = {
     "layered": ("layered_graph", "within_layer_graph"),
     "measurements": ("record",),
     "measures": ("MeasureSpec", "measure_communities", "measure_entropies", "measure_nulls", "measure_run"),
+    "memorising": ("long_runs", "matched_table", "random_networks", "turning_table"),
     "models": ("build_model",),
     "notebook": ("open_page",),
     "nulls": ("circular_shift_null", "within_class_null"),
@@ -59,6 +61,7 @@ _WHERE = {
     "simple_rules": ("brightness_table", "simple_accuracies"),
     "stats": ("bootstrap_interval", "holm", "sign_flip"),
     "study": ("Study",),
+    "turning": ("left_out_rise", "turning_point", "when_reached"),
     "watching": ("Watch", "count_cofiring"),
     "training": ("TrainingSettings", "train"),
 }
