@@ -17,6 +17,7 @@ _WHERE = {
     "changes": ("event_rates", "search_alone", "settling"),
     "cofiring": ("cofiring_counts",),
     "choices": ("agreement", "choice_effects", "choice_means", "effect_list", "null_effects", "one_step"),
+    "clocks": ("clock_table",),
     "communities": ("Communities", "detect_communities", "modularity", "well_defined_communities"),
     "comparisons": ("between_run_table", "naive_table"),
     "constructions": ("disparity_graph", "pearson_graph", "phi_graph", "ppmi_graph"),
@@ -40,6 +41,7 @@ _WHERE = {
     "layered": ("layered_graph", "within_layer_graph"),
     "measurements": ("record",),
     "measures": ("MeasureSpec", "measure_communities", "measure_entropies", "measure_nulls", "measure_run"),
+    "memorising": ("long_runs", "matched_table", "random_networks", "turning_table"),
     "models": ("build_model",),
     "multiverse": ("curve_test", "grid_values", "readings"),
     "notebook": ("open_page",),
@@ -63,6 +65,7 @@ _WHERE = {
     "simple_rules": ("brightness_table", "simple_accuracies"),
     "stats": ("bootstrap_interval", "holm", "sign_flip"),
     "study": ("Study",),
+    "turning": ("left_out_rise", "turning_point", "when_reached"),
     "watching": ("Watch", "count_cofiring"),
     "training": ("TrainingSettings", "train"),
 }
