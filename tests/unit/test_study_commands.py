@@ -22,7 +22,7 @@ def small(monkeypatch, own_store):
 
 
 def test_data_sets_of_the_command_are_those_of_the_study():
-    assert DATASETS == tuple(REFERENCE)
+    assert tuple(REFERENCE) == DATASETS
 
 
 def test_a_study_is_planned_computed_and_resumed(small, tmp_path, capsys):
