@@ -103,7 +103,7 @@ def one_step(tables: Mapping[str, pd.DataFrame], hypothesis: str) -> pd.DataFram
         >>> chosen = pd.DataFrame([one.choices for one in specifications()[:4]]).reindex(columns=list(FACTORS))
         >>> table = chosen.fillna("").assign(hypothesis="H2", primary=[True, False, False, False], predicted=1)
         >>> one_step({"digits": table.assign(rho=[0.5, 0.1, 0.2, 0.3])}, "H2").values.tolist()
-        [['nothing (primary)', 1, '0.50']]
+        [['nothing (primary)', 1, '0.50'], ['rule of firing', 1, '0.20']]
     """
     columns = {}
     for name, table in tables.items():

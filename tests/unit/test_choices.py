@@ -10,6 +10,7 @@ from scipy import stats
 
 from nbutils.choices import agreement, choice_effects, choice_means, effect_list, null_effects, one_step
 from nbutils.curves import effect_scatter, specification_table
+from nbutils.display import format_number
 from nbutils.specifications import FACTORS, PRIMARY_H2, PRIMARY_H3, specifications
 
 ALL = specifications()
@@ -85,10 +86,11 @@ def test_one_step_in_words(table):
     primary, plug_in = (
         -rho[step.label] for step in (PRIMARY_H3, replace(PRIMARY_H3, correction="plug-in", primary=False))
     )
-    assert found.loc["nothing (primary)", "a"] == f"{primary:.2f}".replace("-", "−")
-    assert found.loc["estimate", ["specifications", "a", "b"]].tolist() == [1, f"{plug_in:.2f}".replace("-", "−"), ""]
+    assert found.loc["nothing (primary)", ["specifications", "a"]].tolist() == [1, format_number(primary, 2)]
+    assert found.loc["estimate", ["specifications", "a", "b"]].tolist() == [1, format_number(plug_in, 2), ""]
     row = choice_effects(table).set_index(["hypothesis", "choice"]).loc[("H3", "rule of firing")]
-    assert found.loc["rule of firing", "a"] == f"{row['lowest']:.2f} to {row['highest']:.2f}".replace("-", "−")
+    low, high = (format_number(row[end], 2) for end in ("lowest", "highest"))
+    assert found.loc["rule of firing", "a"] == f"{low} to {high}"
 
 
 def test_means_by_option(table):
