@@ -113,9 +113,7 @@ def _answer(run: pd.Series, networks: pd.Series | None) -> str:
     if run["end"] < MEMORISED:
         return f"open; the long run reached a training accuracy of {reached} only"
     if not run["turn"]:
-        return (
-            f"unlikely; the long run memorised ({reached}), but its entropy did not turn upward by more than its noise"
-        )
+        return f"unlikely; the long run memorised ({reached}), but its entropy did not turn upward clearly"
     if networks is None:
         return f"open; the entropy of the long run turned at {here}, and there are no short runs with random labels"
     there, end = format_number(networks["accuracy"], 2), format_number(networks["end"], 2)

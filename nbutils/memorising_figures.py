@@ -41,7 +41,8 @@ def accuracy_figure(runs: pd.DataFrame) -> Figure:
             ax.axhline(run["chance"].iloc[0], color=INK, lw=1, ls=":", alpha=0.7)
             ax.set(title=title, ylim=(0, 1.02), xlabel="epoch")
             ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        columns = 3 if len(axes) >= ACROSS else 1  # a narrow figure has no room for names side by side
+        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=columns)
         plt.close(fig)
     return fig
 
