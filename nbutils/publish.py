@@ -83,7 +83,9 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
         known_dataset(name)
         if name not in listed:
             raise ValueError(f"_toc.yml has no pages for data set {name!r}; it has {', '.join(sorted(listed))}")
-    unwanted = () if committed_studies(root) else ALL_STUDIES
+    studies = committed_studies(root)
+    needs = {"memorising": studies, "specification_curve": [name for name in studies if REFERENCE[name].grid]}
+    unwanted = [name for name, there in needs.items() if not there]
     return _without(toc, listed - set(datasets), unwanted)
 
 
