@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ ONE_STUDY, ALL_STUDIES = ("evolution", "reconstruction"), ("specification_curve"
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
 DATA = "data-"  # book/pages/data-<data set>: what the images are, whatever the book's study is about
 METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
+SERIES = RESULTS / "published" / "mnist_entropy.csv"  # which the reconstruction is compared with
 TIMEOUT = 1800
 
 
@@ -188,7 +190,8 @@ def _inputs(job: PageJob) -> tuple[str, ...]:
     given = dict(job.parameters)
     if "results" in given:
         return report_inputs(job.template.parents[1] / given["results"])
-    return data_versions(template_model(job.template), given)
+    beside = (job.template.parents[1] / SERIES).read_bytes() if job.template.stem == "reconstruction" else b""
+    return (*data_versions(template_model(job.template), given), sha256(beside).hexdigest()[:12])
 
 
 def _deliver(job: PageJob, outcome: Outcome) -> None:
