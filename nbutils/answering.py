@@ -98,6 +98,12 @@ def ends(found: pd.DataFrame, classes: int, rng: np.random.Generator) -> pd.Data
         One row per condition and epoch, the first and the last: `labels`, `epoch`, `communities`, `classes` and
         `preference`, means over networks, the last two as text with their 95 % bootstrap intervals; and `by_chance`:
         how many classes would be answered to if each community drew one at random.
+
+    Examples:
+        >>> runs = pd.DataFrame({"labels": "true", "run": list("abab"), "epoch": [0, 0, 1, 1], "communities": 2})
+        >>> runs = runs.assign(preference=0.5, classes=[1, 1, 2, 2])
+        >>> ends(runs, 4, np.random.default_rng(0))[["epoch", "classes", "by_chance"]].values.tolist()
+        [[0, '1.0 (1.0\xa0to\xa01.0)', 1.75], [1, '2.0 (2.0\xa0to\xa02.0)', 1.75]]
     """
     rows = []
     for labels in conditions_in(found):

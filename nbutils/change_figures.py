@@ -33,6 +33,9 @@ def stability(evolution: pd.DataFrame, table: pd.DataFrame) -> Figure:
     Args:
         evolution: rows of the extra "evolution".
         table: rows per run and epoch; its `agreement` is that of two searches.
+
+    Returns:
+        A matplotlib figure.
     """
     names = conditions_in(evolution)
     with figure_style():
@@ -62,6 +65,9 @@ def event_panels(rates: pd.DataFrame, alone: Mapping[str, pd.Series]) -> Figure:
     Args:
         rates: from :func:`nbutils.changes.event_rates`.
         alone: events that the search alone makes, by label condition, from :func:`nbutils.changes.search_alone`.
+
+    Returns:
+        A matplotlib figure.
     """
     names, parts = conditions_in(rates), list(dict.fromkeys(rates["phase"]))
     with figure_style():
@@ -91,6 +97,9 @@ def preferences(found: pd.DataFrame, chance: float) -> Figure:
     Args:
         found: from :func:`nbutils.answering.clarity`.
         chance: preference for shuffled classes, drawn as a dotted line.
+
+    Returns:
+        A matplotlib figure.
     """
     names = conditions_in(found)
     with figure_style():
@@ -118,6 +127,9 @@ def identities(answers: pd.DataFrame, classes: Sequence[str], most: int = 18) ->
         answers: rows of the extra "answers" of one run.
         classes: names of the classes.
         most: communities shown, those with the most neurons over all epochs; in order of birth.
+
+    Returns:
+        A matplotlib figure.
     """
     weight = answers.groupby("community")["neurons"].sum().sort_values(ascending=False, kind="stable")
     rows = answers[answers["community"].isin(weight.index[:most])].sort_values("epoch", kind="stable")
