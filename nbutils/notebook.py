@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from nbutils.archive import archive_folder, read_archive
 from nbutils.comparisons import between_run_table
 from nbutils.datasets import load_dataset
-from nbutils.display import Html, callout, format_number, say, show, show_table
+from nbutils.display import Html, callout, format_number, interval_text, say, show, show_table
 from nbutils.evidence import Evidence, is_registered, verdict
 from nbutils.hypotheses import collect_evidence
 from nbutils.measurements import record
@@ -192,8 +192,7 @@ class Page:
 
 
 def _with_interval(evidence: Evidence) -> str:
-    estimate, low, high = (format_number(x, 2) for x in (evidence.estimate, evidence.low, evidence.high))
-    return f"{estimate} ({low} to {high})"
+    return interval_text(evidence.estimate, evidence.low, evidence.high)
 
 
 def open_page(template: str, namespace: Mapping[str, Any]) -> Page:
