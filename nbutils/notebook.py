@@ -119,7 +119,7 @@ class Page:
                 e.condition,
                 e.test,
                 e.question,
-                _with_interval(e).replace(" to ", "\u00a0to\u00a0"),
+                _with_interval(e),
                 f"{format_number(e.p_value)} ({format_number(e.adjusted)})" if np.isfinite(e.p_value) else "–",
                 e.outcome,
             )
