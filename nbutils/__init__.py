@@ -16,6 +16,7 @@ _WHERE = {
     "cofiring": ("cofiring_counts",),
     "communities": ("Communities", "detect_communities", "modularity", "well_defined_communities"),
     "comparisons": ("between_run_table", "naive_table"),
+    "controls": ("WORLDS", "control_outcomes", "control_shares", "made_up_study"),
     "constructions": ("disparity_graph", "pearson_graph", "phi_graph", "ppmi_graph"),
     "correlations": ("between_conditions", "correlation", "session_permutation"),
     "curves": ("sign_shares", "specification_curve", "specification_table"),
@@ -43,6 +44,7 @@ _WHERE = {
     "reference": ("REFERENCE", "reference_tasks"),
     "results": ("CONDITIONS", "NOISE_LEVELS", "Results"),
     "reconstruction": ("paper_graph", "released_entropy", "released_graph"),
+    "robustness": ("attacks", "survival"),
     "runs": ("Run", "run_once"),
     "sampling": ("balanced_indices", "probe_indices"),
     "series": (

@@ -36,6 +36,7 @@ SHARED_FOLDERS = {
     "reanalysis": "published",
     "specification_curve": "summary",
     "memorising": "summary",
+    "robustness": "summary",
     "synthesis": "summary",
     "speed": "speed",
 }

@@ -96,7 +96,7 @@ def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path):
     options = ["-p", "epochs", "2"]
     if name == "sweep_report":
         options = ["-p", "results", str(FOLDER.parent / "book/results/width_and_density/results.parquet")]
-    elif name == "synthesis":
+    elif name in ("synthesis", "robustness"):
         options += ["-p", "study", "digits mnist-5k", "-p", "seeds", "2"]
     elif name == "speed":
         options = ["-p", "results", str(FOLDER.parent / "benchmarks/latest.json")]
@@ -113,6 +113,7 @@ def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path):
     assert not [o for o in outputs if o.output_type in ("error", "stream")], "pages show results, not streams"
     assert any("nb-callout" in o.get("data", {}).get("text/html", "") for o in outputs) or name in (
         "synthesis",
+        "robustness",
         "sweep_report",
         "speed",
     )
