@@ -20,6 +20,7 @@ _WHERE = {
     "clocks": ("clock_table",),
     "communities": ("Communities", "detect_communities", "modularity", "well_defined_communities"),
     "comparisons": ("between_run_table", "naive_table"),
+    "controls": ("WORLDS", "control_outcomes", "control_shares", "made_up_study"),
     "constructions": ("disparity_graph", "pearson_graph", "phi_graph", "ppmi_graph"),
     "correlations": ("between_conditions", "correlation", "session_permutation"),
     "curves": ("effect_scatter", "sign_shares", "specification_curve", "specification_table"),
@@ -53,6 +54,7 @@ _WHERE = {
     "replication": ("compare_trainings", "entropy_series", "published_table"),
     "results": ("CONDITIONS", "NOISE_LEVELS", "Results"),
     "reconstruction": ("paper_graph", "released_entropy", "released_graph"),
+    "robustness": ("attacks", "survival"),
     "runs": ("Run", "run_once"),
     "sampling": ("balanced_indices", "probe_indices"),
     "series": (

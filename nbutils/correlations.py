@@ -11,7 +11,14 @@ from scipy import stats
 from nbutils.arrays import as_numpy
 from nbutils.stats import Permutation, permutation_result, permuted_orders
 
-__all__ = ["as_pair", "between_conditions", "correlation", "resampled_spearman", "session_permutation"]
+__all__ = [
+    "as_pair",
+    "between_conditions",
+    "correlation",
+    "pairwise_correlation",
+    "resampled_spearman",
+    "session_permutation",
+]
 
 
 def as_pair(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -58,9 +65,37 @@ def correlation(x: Any, y: Any, method: str = "spearman") -> float:
         1.0
     """
     a, b = as_pair(x, y)
-    if method not in ("spearman", "pearson"):
-        raise ValueError(f"method must be 'spearman' or 'pearson', received {method!r}")
+    _check_method(method)
     return float(_unit(a, method) @ _unit(b, method))
+
+
+def pairwise_correlation(x: Any, y: Any, method: str = "spearman") -> np.ndarray:
+    """Correlation of every series of one set with every series of another.
+
+    Args:
+        x: series, shape (m, n), finite.
+        y: series, shape (k, n), finite.
+        method: "spearman" (ranks) or "pearson".
+
+    Returns:
+        Shape (m, k), each as :func:`correlation` has it.
+
+    Raises:
+        ValueError: shapes disagree, values are not finite, or the method is unknown.
+
+    Examples:
+        >>> pairwise_correlation([[1, 2, 3], [3, 2, 1]], [[1, 4, 9]]).round(9).tolist()
+        [[1.0], [-1.0]]
+    """
+    a, b = as_numpy(x).astype(float), as_numpy(y).astype(float)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
+        raise ValueError(f"x and y must be sets of series of one length, received shapes {a.shape} and {b.shape}")
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise ValueError("x and y must be finite; leave missing epochs out first")
+    _check_method(method)
+    if method == "spearman":
+        a, b = (stats.rankdata(series, axis=1) for series in (a, b))
+    return np.array([_unit(row, "pearson") for row in a]) @ np.array([_unit(row, "pearson") for row in b]).T
 
 
 def resampled_spearman(x: np.ndarray, y: np.ndarray, resamples: Sequence[np.ndarray]) -> np.ndarray:
@@ -130,7 +165,7 @@ def session_permutation(
     m, a = as_numpy(measures).astype(float), as_numpy(accuracies).astype(float)
     if m.ndim != 2 or m.shape != a.shape or m.shape[0] < 2:
         raise ValueError(f"measures and accuracies must both be (runs >= 2, epochs), received {m.shape} and {a.shape}")
-    table = np.array([[correlation(row, column, method) for column in a] for row in m])
+    table = pairwise_correlation(m, a, method)
     runs = np.arange(len(table))
     orders = permuted_orders(len(table), permutations, rng)
     return permutation_result(table.diagonal().mean(), table[runs, orders].mean(axis=1), alternative)
@@ -191,6 +226,11 @@ def between_conditions(
     tail = (1 - level) / 2
     low, high = np.quantile(resampled_spearman(m, a, resamples), [tail, 1 - tail])
     return test, (float(low), float(high))
+
+
+def _check_method(method: str) -> None:
+    if method not in ("spearman", "pearson"):
+        raise ValueError(f"method must be 'spearman' or 'pearson', received {method!r}")
 
 
 def _unit(values: np.ndarray, method: str) -> np.ndarray:

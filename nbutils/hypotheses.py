@@ -13,22 +13,34 @@ import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control
 
-from nbutils.correlations import between_conditions, correlation, session_permutation
+from nbutils.correlations import between_conditions, correlation, pairwise_correlation, session_permutation
 from nbutils.evidence import RULES, Evidence, is_registered
 from nbutils.results import CONDITIONS, Results
 from nbutils.stats import bootstrap_interval, holm, sign_flip
 
-__all__ = ["between_evidence", "collect_evidence", "h1_evidence", "series_evidence"]
+__all__ = [
+    "TESTS",
+    "between_evidence",
+    "collect_evidence",
+    "evaluate_test",
+    "h1_evidence",
+    "is_between",
+    "rows_of",
+    "series_evidence",
+]
 
+TESTS = ("H1a null", "H1a untrained", "H1b", "H2a", "H2b", "H3a", "H3b")  # those that decide
 H2_MEASURE, H3_MEASURE = "modularity", "pattern_entropy"
+DRAWS = 9999  # resamples for an interval, permutations for a p value
 
 
-def h1_evidence(table: pd.DataFrame, condition: str) -> list[Evidence]:
+def h1_evidence(table: pd.DataFrame, condition: str, *, draws: int = DRAWS) -> list[Evidence]:
     """H1 on the runs of one condition: is firing more modular than chance, and more than before training?
 
     Args:
         table: rows of one data set (the `table` of :class:`nbutils.results.Results`).
         condition: label condition.
+        draws: resamples for each interval.
 
     Returns:
         H1a against the circular-shift null, H1a against the untrained net, H1b on the number of communities.
@@ -41,19 +53,23 @@ def h1_evidence(table: pd.DataFrame, condition: str) -> list[Evidence]:
     p_value = sign_flip(more, _rng()).p_value
     shared = {"dataset": _name(runs), "condition": condition, "hypothesis": "H1", "enough": len(last) >= RULES.seeds}
     return [
-        _interval("H1a null", "Q − Q of the circular-shift null", excess, shared, threshold=RULES.excess),
-        _interval("H1a untrained", "the same, trained − untrained", gain, shared),
-        _interval("H1b", "well-defined communities, trained − untrained", more, shared, p_value=p_value),
+        _interval("H1a null", "Q − Q of the circular-shift null", excess, shared, draws, threshold=RULES.excess),
+        _interval("H1a untrained", "the same, trained − untrained", gain, shared, draws),
+        _interval("H1b", "well-defined communities, trained − untrained", more, shared, draws, p_value=p_value),
     ]
 
 
-def series_evidence(table: pd.DataFrame, condition: str, hypothesis: str) -> list[Evidence]:
+def series_evidence(
+    table: pd.DataFrame, condition: str, hypothesis: str, *, method: str = "spearman", draws: int = DRAWS
+) -> list[Evidence]:
     """H2 or H3 on one condition: does the measure follow its own run's training accuracy more than another run's?
 
     Args:
         table: rows of one data set.
         condition: label condition.
         hypothesis: "H2" (modularity, sign +) or "H3" (pattern entropy, sign -).
+        method: correlation within a run, "spearman" as registered or "pearson".
+        draws: resamples for the interval, and permutations.
 
     Returns:
         One session permutation over the trained epochs (1, 2, ...); empty for fewer than two runs.
@@ -63,8 +79,9 @@ def series_evidence(table: pd.DataFrame, condition: str, hypothesis: str) -> lis
     series = [runs.pivot(index="seed", columns="epoch", values=v).to_numpy() for v in (measure, "train_accuracy")]
     if len(series[0]) < 2:
         return []
-    tested = session_permutation(*series, _rng(), alternative="greater" if direction > 0 else "less")
-    pairs = np.array([[correlation(m, a) for a in series[1]] for m in series[0]])
+    alternative = "greater" if direction > 0 else "less"
+    tested = session_permutation(*series, _rng(), method=method, alternative=alternative, permutations=draws)
+    pairs = pairwise_correlation(*series, method)
     own = pairs.diagonal()
     others = (pairs.sum(axis=1) - own) / (len(pairs) - 1)
     beyond = np.round(own - others, 12)  # curves of one shape differ by rounding only, which must decide nothing
@@ -76,15 +93,16 @@ def series_evidence(table: pd.DataFrame, condition: str, hypothesis: str) -> lis
     }
     question = "within-run ρ with own − with other runs' accuracy"
     extra = {"direction": direction, "p_value": tested.p_value}
-    return [_interval(f"{hypothesis}a", question, beyond, shared, **extra)]
+    return [_interval(f"{hypothesis}a", question, beyond, shared, draws, **extra)]
 
 
-def between_evidence(grid: pd.DataFrame, hypothesis: str) -> list[Evidence]:
+def between_evidence(grid: pd.DataFrame, hypothesis: str, *, draws: int = DRAWS) -> list[Evidence]:
     """H2 or H3 between runs: Spearman's rho of the final measure with test accuracy over levels of label noise.
 
     Args:
         grid: rows of the noise grid (:meth:`nbutils.results.Results.noise_grid`).
         hypothesis: "H2" or "H3".
+        draws: resamples for the interval, and permutations.
 
     Returns:
         One test; empty for fewer than three noise levels. Without any row, a test that was not planned.
@@ -99,7 +117,8 @@ def between_evidence(grid: pd.DataFrame, hypothesis: str) -> list[Evidence]:
     if levels < 3:
         return []
     values = last[measure], last["test_accuracy"], last["noise"]
-    tested, (low, high) = between_conditions(*values, _rng(), alternative="greater" if direction > 0 else "less")
+    alternative = "greater" if direction > 0 else "less"
+    tested, (low, high) = between_conditions(*values, _rng(), alternative=alternative, draws=draws)
     return [
         Evidence(
             dataset=_name(last),
@@ -148,6 +167,51 @@ def collect_evidence(results: Sequence[Results]) -> list[Evidence]:
     return [replace(e, adjusted=float(adjusted.get(i, np.nan))) for i, e in enumerate(found)]
 
 
+def is_between(test: str) -> bool:
+    """Whether a test compares networks over levels of label noise.
+
+    Examples:
+        >>> [test for test in TESTS if is_between(test)]
+        ['H2b', 'H3b']
+    """
+    return test in ("H2b", "H3b")
+
+
+def rows_of(results: Results, test: str) -> pd.DataFrame:
+    """The rows that a registered test reads, those of the noise grid or those with true labels."""
+    if is_between(test):
+        return results.noise_grid()
+    runs = results.conditions()
+    return runs[runs["labels"] == "true"]
+
+
+def evaluate_test(test: str, rows: pd.DataFrame, **options: Any) -> Evidence | None:
+    """One registered test by name.
+
+    Args:
+        test: one of `TESTS`.
+        rows: see :func:`rows_of`.
+        options: of its function in :mod:`nbutils.hypotheses`.
+
+    Returns:
+        The test; None where it cannot be made.
+
+    Raises:
+        ValueError: there is no such test.
+    """
+    if test not in TESTS:
+        raise ValueError(f"test must be one of {', '.join(TESTS)}, received {test!r}")
+    if is_between(test):
+        found = between_evidence(rows, test[:2], **options)
+    elif rows.empty:
+        found = []
+    elif test.startswith("H1"):
+        found = h1_evidence(rows, "true", **options)
+    else:
+        found = series_evidence(rows, "true", test[:2], **options)
+    return next((e for e in found if e.test == test), None)
+
+
 def _measure_of(hypothesis: str) -> tuple[str, int]:
     found = {"H2": (H2_MEASURE, 1), "H3": (H3_MEASURE, -1)}
     if hypothesis not in found:
@@ -159,9 +223,9 @@ def _at(runs: pd.DataFrame, epoch: int) -> pd.DataFrame:
     return runs[runs["epoch"] == epoch].set_index("seed").sort_index()
 
 
-def _interval(test: str, question: str, values: Any, shared: dict[str, Any], **more: Any) -> Evidence:
+def _interval(test: str, question: str, values: Any, shared: dict[str, Any], draws: int, **more: Any) -> Evidence:
     values = np.asarray(values, dtype=float)
-    low, high = bootstrap_interval(values, _rng(), level=RULES.level)
+    low, high = bootstrap_interval(values, _rng(), level=RULES.level, draws=draws)
     estimate = float(values.mean())
     return Evidence(**shared, test=test, question=question, estimate=estimate, low=low, high=high, **more)
 

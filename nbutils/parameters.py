@@ -103,7 +103,7 @@ class HypothesisPage(_StudyPage):
 
 
 class Synthesis(_StudyPage):
-    """Parameters of `synthesis`."""
+    """Parameters of `synthesis` and `robustness`."""
 
     study: Annotated[str, AfterValidator(_known_datasets), Field(min_length=1)] = "digits"
 
@@ -167,6 +167,7 @@ TEMPLATES: dict[str, type[_Page]] = {
     "h2_modularity": HypothesisPage,
     "h3_entropy": HypothesisPage,
     "synthesis": Synthesis,
+    "robustness": Synthesis,
     "evolution": ReferencePage,
     "reconstruction": ReferencePage,
     "specification_curve": ReferencePages,

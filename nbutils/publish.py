@@ -37,6 +37,7 @@ SHARED_FOLDERS = {
     "reanalysis": "published",
     "specification_curve": "summary",
     "memorising": "summary",
+    "robustness": "summary",
     "synthesis": "summary",
     "speed": "speed",
 }

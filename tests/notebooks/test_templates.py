@@ -99,7 +99,7 @@ def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path, request):
     options = ["-p", "epochs", "2"]
     if name == "sweep_report":
         options = ["-p", "results", str(FOLDER.parent / "book/results/width_and_density/results.parquet")]
-    elif name == "synthesis":
+    elif name in ("synthesis", "robustness"):
         options += ["-p", "study", "digits mnist-5k", "-p", "seeds", "2"]
     elif issubclass(TEMPLATES[name], ReferencePage | ReferencePages):
         request.getfixturevalue("tables_here")()
@@ -120,6 +120,7 @@ def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path, request):
     assert not [o for o in outputs if o.output_type in ("error", "stream")], "pages show results, not streams"
     assert any("nb-callout" in o.get("data", {}).get("text/html", "") for o in outputs) or name in (
         "synthesis",
+        "robustness",
         "sweep_report",
         "speed",
     )

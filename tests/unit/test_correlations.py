@@ -8,7 +8,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from nbutils.comparisons import between_run_table, naive_table, selectivity_share
-from nbutils.correlations import between_conditions, correlation, session_permutation
+from nbutils.correlations import between_conditions, correlation, pairwise_correlation, session_permutation
 from nbutils.series import partial_correlation
 
 
@@ -140,3 +140,18 @@ def test_between_run_table_orders_by_strength(rng):
     assert found["measure"][0] == "total correlation"
     assert found["rho"][0] == pytest.approx(1)
     assert len(found) == len(BASELINES)
+
+
+@pytest.mark.parametrize("method", ["spearman", "pearson"])
+def test_pairwise_correlations_are_those_of_each_pair(method, rng):
+    x, y = rng.integers(0, 4, (3, 7)), rng.normal(size=(5, 7))
+    x[1] = 2  # constant
+    found = pairwise_correlation(x, y, method)
+    assert found.shape == (3, 5)
+    np.testing.assert_allclose(found, [[correlation(a, b, method) for b in y] for a in x], atol=1e-15)
+    with pytest.raises(ValueError, match=r"received shapes \(3, 7\) and \(5, 6\)"):
+        pairwise_correlation(x, y[:, 1:])
+    with pytest.raises(ValueError, match="must be finite"):
+        pairwise_correlation(x, np.full((1, 7), np.nan))
+    with pytest.raises(ValueError, match="method must be 'spearman' or 'pearson', received 'kendall'"):
+        pairwise_correlation(x, y, "kendall")

@@ -42,6 +42,8 @@ def test_pages_of_the_reference_study_read_tables(root, monkeypatch):
     assert jobs["digits/h2_modularity"]["study"] == "digits mnist cifar10"
     assert jobs["mnist/evolution"] == {"dataset": "mnist"}
     assert jobs["summary/memorising"] == {"study": "mnist cifar10"}
+    assert jobs["summary/robustness"] == jobs["summary/synthesis"]
+    assert jobs["summary/robustness"]["study"] == "digits mnist cifar10"
     assert not any(name.startswith("plantvillage/") for name in jobs)
     monkeypatch.setattr("nbutils.publish.committed_studies", lambda _: ["plantvillage"])
     names = {job.template.stem for job in page_jobs(root, ["digits"], 2, 2)}
@@ -55,7 +57,7 @@ def test_a_smaller_book_leaves_out_other_data_sets(root):
     small = book_toc(root, ["digits"])
     assert not any("/mnist-5k/" in f for f in files(small))
     assert "book/pages/digits/h1_communities" in files(small)
-    assert "book/pages/summary/synthesis" in files(small)
+    assert {"book/pages/summary/synthesis", "book/pages/summary/robustness"} <= set(files(small))
     assert "MNIST, 5,000 images" not in [p["caption"] for p in small["parts"]]
     with pytest.raises(ValueError, match="has no pages for data set 'folder:x'"):
         book_toc(root, ["folder:x"])
@@ -66,7 +68,7 @@ def test_a_smaller_book_leaves_out_other_data_sets(root):
 def test_jobs_of_a_book(root, monkeypatch):
     monkeypatch.setattr("nbutils.publish.committed_studies", lambda _: [])
     jobs = {f"{j.output.parent.name}/{j.output.stem}": j for j in page_jobs(root, ["digits", "mnist-5k"], 4, 3)}
-    assert len(jobs) == 18
+    assert len(jobs) == 19
     report = jobs["sweep-width_and_density/sweep_report"]
     table = "book/results/width_and_density/results.parquet"
     assert dict(report.parameters) == {"results": table, "metric": "modularity above chance"}
