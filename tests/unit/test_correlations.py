@@ -155,3 +155,15 @@ def test_pairwise_correlations_are_those_of_each_pair(method, rng):
         pairwise_correlation(x, np.full((1, 7), np.nan))
     with pytest.raises(ValueError, match="method must be 'spearman' or 'pearson', received 'kendall'"):
         pairwise_correlation(x, y, "kendall")
+
+
+def test_an_interval_holds_its_estimate(rng):
+    """Resamples of few levels see less of what lies between them: without care, a strong effect lies outside."""
+    noise = np.repeat(np.arange(8) / 8, 5)
+    measure, accuracy = (1 - noise + rng.normal(0, 0.02, noise.size) for _ in range(2))
+    rho = correlation(measure, accuracy)
+    _, (low, high) = between_conditions(measure, accuracy, noise, rng, draws=999)
+    assert rho > 0.95
+    assert 0 < low < rho <= high
+    _, (low, high) = between_conditions(-measure, accuracy, noise, rng, draws=999)
+    assert low <= -rho < high < 0
