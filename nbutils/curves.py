@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import combinations
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -14,7 +16,7 @@ from nbutils.correlations import between_conditions, correlation
 from nbutils.display import GREY, INK, figure_style
 from nbutils.specifications import FACTORS, specifications
 
-__all__ = ["sign_shares", "specification_curve", "specification_table"]
+__all__ = ["effect_scatter", "sign_shares", "specification_curve", "specification_table"]
 
 BLUE, RED, ORANGE = "#3b82c4", "#c8463c", "#d97a1a"
 MEANINGS = {ORANGE: "primary", BLUE: "interval above 0", RED: "interval below 0", GREY: "interval holds 0"}
@@ -140,6 +142,43 @@ def specification_curve(table: pd.DataFrame) -> Figure:
                 ax.axvspan(place - 0.5, place + 0.5, color=ORANGE, alpha=0.16, lw=0)
         plt.close(fig)
     return fig
+
+
+def effect_scatter(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """Effects of the same specifications on two data sets, one panel for each pair; rings mark the primary ones.
+
+    Args:
+        tables: see :func:`specification_table`, by data set; at least two.
+
+    Returns:
+        The figure: effects in the predicted direction, H2 in blue, H3 in orange; on the line both are equal.
+
+    Raises:
+        ValueError: there are fewer than two data sets.
+    """
+    pairs = list(combinations(tables, 2))
+    if not pairs:
+        raise ValueError(f"tables must hold at least two data sets, received {len(tables)}")
+    with figure_style():
+        fig, axes = plt.subplots(1, len(pairs), figsize=(max(3.8, 2.9 * len(pairs)), 3.4), squeeze=False)
+        for ax, names in zip(axes[0], pairs, strict=True):
+            ax.axline((0, 0), slope=1, color=INK, lw=0.8, alpha=0.4)
+            ax.axhline(0, color=INK, lw=0.6, alpha=0.3)
+            ax.axvline(0, color=INK, lw=0.6, alpha=0.3)
+            for colour, hypothesis in ((BLUE, "H2"), (ORANGE, "H3")):
+                _pair(ax, tables[names[0]], tables[names[1]], colour, hypothesis)
+            limits = {"xlim": (-1.05, 1.05), "ylim": (-1.05, 1.05), "xticks": [-1, 0, 1], "yticks": [-1, 0, 1]}
+            ax.set(xlabel=names[0], ylabel=names[1], aspect="equal", **limits)
+        fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper left", ncols=2)
+        plt.close(fig)
+    return fig
+
+
+def _pair(ax: plt.Axes, first: pd.DataFrame, second: pd.DataFrame, colour: str, hypothesis: str) -> None:
+    both = first[first["hypothesis"] == hypothesis].merge(second, on="label", suffixes=("", "_second"))
+    x, y = both["predicted"] * both["rho"], both["predicted"] * both["rho_second"]
+    ax.scatter(x, y, color=colour, s=13, linewidths=0, alpha=0.8, label=hypothesis)
+    ax.scatter(x[both["primary"]], y[both["primary"]], s=70, facecolors="none", edgecolors=colour)
 
 
 def _in_predicted_direction(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

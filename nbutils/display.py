@@ -18,10 +18,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-__all__ = ["Html", "callout", "figure_style", "format_number", "say", "show", "show_table"]
+__all__ = ["Html", "callout", "figure_style", "fold", "format_number", "interval_text", "say", "show", "show_table"]
 
 GREY = "#8a8f98"  # for what is not the point: readable on white and on black
 INK = "#010203"  # stands for "the page's text colour" until the figure is written
+BETWEEN = "\u00a0to\u00a0"  # does not break
 STYLE = {
     "figure.facecolor": "none",
     "axes.facecolor": "none",
@@ -70,13 +71,14 @@ def figure_style() -> Iterator[None]:
         yield
 
 
-def show(figure: Figure, caption: str, alt: str) -> Html:
+def show(figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Html:
     """A figure with its caption, for the end of a cell.
 
     Args:
         figure: drawn inside :func:`figure_style`.
         caption: what it shows and where the numbers come from; may hold `code` in backticks.
         alt: the same for someone who cannot see it.
+        min_width: pixels below which a narrow screen scrolls rather than shrinks it; more where letters are small.
 
     Returns:
         Something that notebooks display: inline SVG, readable on a phone by scrolling sideways, in light and dark.
@@ -90,7 +92,7 @@ def show(figure: Figure, caption: str, alt: str) -> Html:
     with mpl.rc_context({**STYLE, "svg.hashsalt": sha256((caption + alt).encode()).hexdigest()[:8]}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     width = figure.get_size_inches()[0] * 72 * 1.25
-    style = f"width:100%;max-width:{width:.0f}px;min-width:{min(width, 560):.0f}px;height:auto;overflow:visible"
+    style = f"width:100%;max-width:{width:.0f}px;min-width:{min(width, min_width):.0f}px;height:auto;overflow:visible"
     svg = _clean_svg(buffer.getvalue(), escape(alt, quote=True), style)
     body = f'<div style="overflow-x:auto" tabindex="0" role="group" aria-label="Figure">{svg}</div>'
     text = f'<figure class="nb-figure" style="margin:.5em 0">{body}<figcaption>{_inline(caption)}</figcaption></figure>'
@@ -146,9 +148,42 @@ def format_number(value: float, digits: int = 3) -> str:
     return text.removeprefix("-") if float(text) == 0 else text.replace("-", "−")
 
 
+def interval_text(value: float, low: float, high: float, digits: int = 2) -> str:
+    """An estimate and its interval for a table, which breaks only between the two.
+
+    Examples:
+        >>> interval_text(-0.25, -0.5, 0.125)
+        '−0.25 (−0.50\\xa0to\\xa00.12)'
+    """
+    first, *limits = (format_number(x, digits) for x in (value, low, high))
+    return f"{first} ({BETWEEN.join(limits)})"
+
+
 def say(text: str) -> Html:
     """A paragraph with computed numbers in it."""
     return Html(f"<p>{_inline(text)}</p>", text)
+
+
+def fold(summary: str, *parts: Html, opened: bool = False) -> Html:
+    """Parts behind one line that a reader clicks to see them, such as a long table.
+
+    Args:
+        summary: the line; says what is behind it.
+        parts: figures, tables, paragraphs.
+        opened: whether they can be seen at first.
+
+    Raises:
+        ValueError: the line is empty.
+
+    Examples:
+        >>> fold("More", say("Here.")).text
+        '<details class="nb-fold"><summary>More</summary><p>Here.</p></details>'
+    """
+    if not summary.strip():
+        raise ValueError(f"summary must be a line that says what is folded away, received {summary!r}")
+    body = "".join(part.text for part in parts)
+    text = f'<details class="nb-fold"{" open" if opened else ""}><summary>{_inline(summary)}</summary>{body}</details>'
+    return Html(text, "\n".join([summary, *(repr(part) for part in parts)]))
 
 
 def callout(title: str, text: str, word: str = "inconclusive") -> Html:

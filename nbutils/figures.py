@@ -18,8 +18,10 @@ from nbutils.display import GREY, INK, VERDICT_COLOURS, figure_style
 from nbutils.evidence import Evidence
 
 __all__ = [
+    "CONDITION_COLOURS",
     "CONDITION_NAMES",
     "attack_matrix",
+    "conditions_in",
     "forest",
     "learning_curves",
     "noise_scatter",
@@ -40,7 +42,8 @@ REGISTERED = "as registered"
 CONDITION_COLOURS = {"true": "#3b82c4", "mixed:0.5": "#d97a1a", "random": "#a35cc4"}
 
 
-def _conditions(table: pd.DataFrame) -> list[str]:
+def conditions_in(table: pd.DataFrame) -> list[str]:
+    """Label conditions of a table, in the order in which they are shown."""
     return [c for c in CONDITION_NAMES if (table["labels"] == c).any()]
 
 
@@ -56,7 +59,7 @@ def learning_curves(table: pd.DataFrame) -> Figure:
         {"train_accuracy": "training (labels as given)", "test_accuracy": "test (true labels)"}
     )
     with figure_style():
-        names = _conditions(table)
+        names = conditions_in(table)
         fig, axes = plt.subplots(1, len(names), figsize=(_across(names), 2.7), sharey=True, squeeze=False)
         for ax, condition in zip(axes[0], names, strict=True):
             data = long[long["labels"] == condition]
@@ -81,7 +84,7 @@ def nulls(table: pd.DataFrame) -> Figure:
     ends = table[table["epoch"].isin([0, table["epoch"].max()])]
     long = ends.melt(["labels", "epoch", "seed"], list(names), "graph", "Q")
     with figure_style():
-        conditions = _conditions(table)
+        conditions = conditions_in(table)
         fig, axes = plt.subplots(1, len(conditions), figsize=(_across(conditions), 3.2), sharey=True, squeeze=False)
         for ax, condition in zip(axes[0], conditions, strict=True):
             for place, column in enumerate(names):
@@ -105,7 +108,7 @@ def nulls(table: pd.DataFrame) -> Figure:
 def series(table: pd.DataFrame, measure: str, ylabel: str) -> Figure:
     """A measure and the training accuracy over epochs, one column per label condition, one thin line per network."""
     with figure_style():
-        names = _conditions(table)
+        names = conditions_in(table)
         fig, axes = plt.subplots(2, len(names), figsize=(_across(names), 4.2), sharex=True, sharey="row", squeeze=False)
         for column, condition in enumerate(names):
             runs = table[table["labels"] == condition]
@@ -125,7 +128,7 @@ def series(table: pd.DataFrame, measure: str, ylabel: str) -> Figure:
 def pairings(table: pd.DataFrame, measure: str) -> Figure:
     """Spearman's rho of each network's measure with its own training accuracy, and with every other network's."""
     rows = []
-    for condition in _conditions(table):
+    for condition in conditions_in(table):
         runs = table[(table["labels"] == condition) & (table["epoch"] > 0)]
         wide = [runs.pivot(index="seed", columns="epoch", values=v).to_numpy() for v in (measure, "train_accuracy")]
         for i, m in enumerate(wide[0]):

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from nbutils.archive import archive_folder, read_archive
 from nbutils.comparisons import between_run_table
 from nbutils.datasets import load_dataset
-from nbutils.display import Html, callout, format_number, say, show, show_table
+from nbutils.display import Html, callout, format_number, interval_text, say, show, show_table
 from nbutils.evidence import Evidence, is_registered, verdict
 from nbutils.hypotheses import collect_evidence
 from nbutils.measurements import record
@@ -119,7 +119,7 @@ class Page:
                 e.condition,
                 e.test,
                 e.question,
-                _with_interval(e).replace(" to ", "\u00a0to\u00a0"),
+                _with_interval(e),
                 f"{format_number(e.p_value)} ({format_number(e.adjusted)})" if np.isfinite(e.p_value) else "–",
                 e.outcome,
             )
@@ -148,9 +148,9 @@ class Page:
         figure = sample_images(load_dataset(about["name"]))
         return show(figure, f"Training images of {facts}.", "Rows of small images, two per class.")
 
-    def show(self, figure: Figure, caption: str, alt: str) -> Html:
+    def show(self, figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Html:
         """A figure whose caption ends with where its numbers come from."""
-        return show(figure, f"{caption} {self.source()}", alt)
+        return show(figure, f"{caption} {self.source()}", alt, min_width=min_width)
 
     def show_between(self, figure: Callable[[pd.DataFrame], Figure], caption: str, alt: str) -> Html:
         """A figure of the grid of label noise, or a sentence that this data set has none."""
@@ -192,8 +192,7 @@ class Page:
 
 
 def _with_interval(evidence: Evidence) -> str:
-    estimate, low, high = (format_number(x, 2) for x in (evidence.estimate, evidence.low, evidence.high))
-    return f"{estimate} ({low} to {high})"
+    return interval_text(evidence.estimate, evidence.low, evidence.high)
 
 
 def open_page(template: str, namespace: Mapping[str, Any]) -> Page:

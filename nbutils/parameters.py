@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -33,6 +33,12 @@ def _known_datasets(names: str) -> str:
     for name in names.split():
         known_dataset(name)
     return names
+
+
+def _known_source(source: str) -> str:
+    if source not in ("live", "tables"):
+        raise ValueError(f"source must be 'live' or 'tables', received {source!r}")
+    return source
 
 
 class _Page(BaseModel):
@@ -75,7 +81,7 @@ class _StudyPage(_Page):
     density: Annotated[float, Field(gt=0, le=1)] = 0.05
     device: Annotated[str, AfterValidator(resolve_device)] = "cpu"
     jobs: Annotated[int, Field(ge=0, le=1024)] = 0
-    source: Literal["live", "tables"] = "live"
+    source: Annotated[str, AfterValidator(_known_source)] = "live"
 
     def _names(self) -> list[str]:
         return self.study.split()

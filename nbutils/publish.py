@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ ONE_STUDY, ALL_STUDIES = ("evolution", "reconstruction"), ("specification_curve"
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
 DATA = "data-"  # book/pages/data-<data set>: what the images are, whatever the book's study is about
 METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
+SERIES = RESULTS / "published" / "mnist_entropy.csv"  # which the reconstruction is compared with
 TIMEOUT = 1800
 
 
@@ -84,7 +86,9 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
         known_dataset(name)
         if name not in listed:
             raise ValueError(f"_toc.yml has no pages for data set {name!r}; it has {', '.join(sorted(listed))}")
-    unwanted = () if committed_studies(root) else ALL_STUDIES
+    studies = committed_studies(root)
+    needs = {"memorising": studies, "specification_curve": [name for name in studies if REFERENCE[name].grid]}
+    unwanted = [name for name, there in needs.items() if not there]
     return _without(toc, listed - set(datasets), unwanted)
 
 
@@ -187,7 +191,8 @@ def _inputs(job: PageJob) -> tuple[str, ...]:
     given = dict(job.parameters)
     if "results" in given:
         return report_inputs(job.template.parents[1] / given["results"])
-    return data_versions(template_model(job.template), given)
+    beside = (job.template.parents[1] / SERIES).read_bytes() if job.template.stem == "reconstruction" else b""
+    return (*data_versions(template_model(job.template), given), sha256(beside).hexdigest()[:12])
 
 
 def _deliver(job: PageJob, outcome: Outcome) -> None:

@@ -33,8 +33,8 @@ def measure_layers(fired: Any, labels: Any, layers: Any, density: float = 0.05, 
     Examples:
         >>> fired = np.kron(np.eye(2, dtype=bool), np.ones((5, 3), dtype=bool))
         >>> found = measure_layers(fired, np.repeat([0, 1], 5), [1] * 6, density=0.4)
-        >>> found["modularity_layer1"], round(found["mutual_information_layer1"], 12)
-        (0.5, 1.0)
+        >>> found["modularity_layer1"], found["pattern_entropy_layer1"] > 1
+        (0.5, True)
     """
     matrix, found = as_fired(fired), {}
     layer_of = as_labels(layers, matrix.shape[1], "layers")

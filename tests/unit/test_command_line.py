@@ -25,7 +25,7 @@ def test_help_names_every_command():
         (["run", "--datasets", "mnsit"], "dataset must be one of digits, mnist-5k, mnist"),
         (["run", "--seeds", "0"], "seeds: input should be greater than or equal to 1, received 0"),
         (["run", "--epochs", "-3"], "epochs: input should be greater than or equal to 1, received -3"),
-        (["pages", "--datasets", "cifar10"], "_toc.yml has no pages for data set 'cifar10'"),
+        (["pages", "--datasets", "cifar10"], "cifar10 belongs to the reference study"),
         (["pages", "--root", "/nonexistent"], "No such file or directory"),
     ],
 )

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbutils.display import callout, figure_style, say, show, show_table
+from nbutils.display import callout, figure_style, fold, say, show, show_table
 
 
 @pytest.fixture
@@ -73,3 +73,23 @@ def test_sentences_and_boxes_escape():
     assert say("**b** `c` <i>").text == "<p><strong>b</strong> <code>c</code> &lt;i&gt;</p>"
     assert "&lt;x&gt;" in callout("<x>", "text", "refuted").text
     assert repr(say("plain")) == "plain"
+
+
+def test_small_letters_are_scrolled_not_shrunk(figure):
+    assert "min-width:560px" in show(figure, "Caption.", "Alt.").text
+    narrow, wide = (show(figure, "Caption.", "Alt.", min_width=width).text for width in (300, 5000))
+    assert "min-width:300px" in narrow
+    assert f"min-width:{figure.get_size_inches()[0] * 90:.0f}px" in wide, "never wider than the figure is"
+
+
+def test_folded_parts_open_with_a_click():
+    table = show_table(pd.DataFrame({"a": [1]}), "Caption.")
+    html = fold("Two <parts>", say("First."), table)
+    tree = ElementTree.fromstring(html._repr_html_())
+    assert (tree.tag, tree.get("open")) == ("details", None)
+    assert [child.tag for child in tree] == ["summary", "p", "figure"]
+    assert tree[0].text == "Two <parts>"
+    assert repr(html).startswith("Two <parts>\nFirst.")
+    assert '<details class="nb-fold" open>' in fold("Seen", say("x"), opened=True).text
+    with pytest.raises(ValueError, match="summary must be a line that says what is folded away"):
+        fold(" ", table)

@@ -57,6 +57,7 @@ ORDER = [
     "evolution",
     "events",
     "series",
+    "turning",
     "measures",
     "watching",
     "workers",
@@ -75,10 +76,18 @@ ORDER = [
     "foresight",
     "parameters",
     "display",
+    "multiverse",
+    "choices",
     "robustness",
     "portraits",
     "flows",
     "figures",
+    "changes",
+    "answering",
+    "change_figures",
+    "memorising",
+    "clocks",
+    "memorising_figures",
     "curves",
     "measurements",
     "notebook",
@@ -100,6 +109,9 @@ ORDER = [
     "speed",
     "published",
     "published_figures",
+    "quirks",
+    "replication",
+    "quirk_figures",
     "links",
     "report",
     "publish",
@@ -155,6 +167,11 @@ def test_required_names_are_exported():
 def test_unknown_names_say_what_there_is():
     with pytest.raises(AttributeError, match="nbutils has no 'modularty'"):
         nbutils.modularty  # noqa: B018
+
+
+def test_no_exported_name_is_hidden_by_a_module(root):
+    """Importing a module puts it on the package, over a function of the same name."""
+    assert not {p.stem for p in modules(root)} & set(nbutils.__all__)
 
 
 def test_importing_is_light_and_metrics_need_no_torch():

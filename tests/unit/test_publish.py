@@ -45,6 +45,10 @@ def test_pages_of_the_reference_study_read_tables(root, monkeypatch):
     assert jobs["summary/robustness"] == jobs["summary/synthesis"]
     assert jobs["summary/robustness"]["study"] == "digits mnist cifar10"
     assert not any(name.startswith("plantvillage/") for name in jobs)
+    monkeypatch.setattr("nbutils.publish.committed_studies", lambda _: ["plantvillage"])
+    names = {job.template.stem for job in page_jobs(root, ["digits"], 2, 2)}
+    assert {"memorising", "evolution"} <= names
+    assert "specification_curve" not in names, "no grid of label noise, no curve"
     with pytest.raises(ValueError, match="mnist belongs to the reference study"):
         page_jobs(root, ["mnist"], 2, 2)
 

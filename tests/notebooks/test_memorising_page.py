@@ -1,0 +1,48 @@
+"""The page on memorising, executed over a tiny archive that this test writes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+
+from nbutils.archive import RESULTS, write_archive
+from nbutils.datasets import load_dataset
+from nbutils.measures import MeasureSpec
+from nbutils.study import Study, Task, about_data, collect, compute_missing
+
+TEMPLATE = Path(__file__).resolve().parents[2] / "notebooks/memorising.ipynb"
+SMALL = Study(seeds=2, epochs=5, model="mlp:12-6")
+
+
+def archive(folder: Path, name: str, conditions: tuple[str, ...], grid: str | None) -> None:
+    """Tables of a study on digits under the name of a reference study."""
+    study = SMALL.model_copy(update={"conditions": conditions, "grid": grid})
+    memorising = study.run_spec(labels="random", epochs=8, stop_at=0.95)
+    tasks = [*study.tasks(), Task(memorising, MeasureSpec(null_draws=0), "memorising")]
+    tasks = [Task(t.run, t.measure, t.parts, ("evolution",) if "conditions" in t.parts else ()) for t in tasks]
+    compute_missing(tasks, jobs=1)
+    write_archive(folder / RESULTS / name, collect(name, tasks, about_data(load_dataset("digits")), 0))
+
+
+def test_the_page_works_with_and_without_short_runs(tmp_path):
+    archive(tmp_path, "mnist", ("true", "random"), None)
+    archive(tmp_path, "plantvillage", ("true",), "")
+    for study in ("mnist plantvillage", "plantvillage"):
+        outputs = executed(tmp_path, study)
+        assert not [o for o in outputs if o.output_type in ("error", "stream")], "pages show results, not streams"
+        shown = [o.get("data", {}).get("text/html", "") for o in outputs]
+        assert sum("nb-callout" in text for text in shown) == 1
+        assert sum("<svg" in text for text in shown) == (6 if study.startswith("mnist") else 5)
+        assert all(f"{title}: " in "".join(shown) for title in ("PlantVillage", "MNIST")[: len(study.split())])
+
+
+def executed(folder: Path, study: str) -> list:
+    command = [sys.executable, "-m", "papermill", str(TEMPLATE), str(folder / "out.ipynb"), "-p", "study", study]
+    options = ["-k", "python3", "--no-progress-bar", "--cwd", str(folder)]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-2000:]
+    cells = nbformat.read(folder / "out.ipynb", as_version=4).cells
+    return [output for cell in cells if cell.cell_type == "code" for output in cell.outputs]

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from nbutils import reference
+from nbutils.archive import RESULTS, read_archive
+from nbutils.commands import main
+from nbutils.reference import REFERENCE
+from nbutils.study import Study
+from nbutils.study_commands import DATASETS
+
+
+@pytest.fixture
+def small(monkeypatch, own_store):
+    """A reference study of tiny networks on digits, in the place of PlantVillage's."""
+    study = Study(dataset="digits", grid="", conditions=("true",), seeds=2, epochs=2, model="mlp:12-6")
+    monkeypatch.setitem(REFERENCE, "plantvillage", study)
+    monkeypatch.setattr(reference, "LONGEST", 3)
+
+
+def test_data_sets_of_the_command_are_those_of_the_study():
+    assert tuple(REFERENCE) == DATASETS
+
+
+def test_a_study_is_planned_computed_and_resumed(small, tmp_path, capsys):
+    options = ["study", "plantvillage", "--jobs", "1", "--root", str(tmp_path)]
+    folder = tmp_path / RESULTS / "plantvillage"
+    assert main([*options, "--plan"]) == 0
+    said = capsys.readouterr().out
+    assert "3 runs, 3 to compute" in said
+    assert "Time: unknown, there are no tables to learn it from." in said
+    assert main([*options, "--finished"]) == 2
+    assert "no run of the study of plantvillage is in the store" in capsys.readouterr().err
+    assert not folder.exists()
+    assert main(options) == 0
+    assert "Tables of 3 runs, 0 of them failed" in capsys.readouterr().out
+    results = read_archive(folder, "plantvillage")
+    assert sorted(results.runs["parts"]) == ["conditions", "conditions", "memorising"]
+    assert set(results.extras) == {"evolution", "answers"}
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert main([*options, "--finished"]) == 0
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert main([*options, "--plan"]) == 0
+    assert "0 to compute" in capsys.readouterr().out
+
+
+def test_the_time_is_foretold_from_the_tables(small, tmp_path, monkeypatch, capsys):
+    options = ["study", "plantvillage", "--jobs", "1", "--root", str(tmp_path)]
+    assert main(options) == 0
+    capsys.readouterr()
+    monkeypatch.setenv("NBUTILS_STORE", str(tmp_path / "empty"))
+    assert main([*options, "--plan"]) == 0
+    assert "Time: about " in capsys.readouterr().out
+
+
+def test_wrong_names_are_refused():
+    done = subprocess.run([sys.executable, "-m", "nbutils", "study", "minst"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "invalid choice: 'minst'" in done.stderr
