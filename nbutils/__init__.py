@@ -21,6 +21,7 @@ _WHERE = {
     "communities": ("Communities", "detect_communities", "modularity", "well_defined_communities"),
     "comparisons": ("between_run_table", "naive_table"),
     "controls": ("WORLDS", "control_outcomes", "control_shares", "made_up_study"),
+    "consensus": ("consensus_partition",),
     "constructions": ("disparity_graph", "pearson_graph", "phi_graph", "ppmi_graph"),
     "correlations": ("between_conditions", "correlation", "session_permutation"),
     "curves": ("effect_scatter", "sign_shares", "specification_curve", "specification_table"),

@@ -9,6 +9,7 @@ import pandas as pd
 
 from nbutils.communities import detect_communities
 from nbutils.comparisons import measure_name
+from nbutils.consensus import agreed_communities
 from nbutils.display import format_number, interval_text
 from nbutils.events import KINDS, between_searches
 from nbutils.evolution import as_partitions
@@ -114,13 +115,13 @@ def settling(evolution: pd.DataFrame, table: pd.DataFrame, rng: np.random.Genera
 def search_alone(fired: Any, density: float = 0.05, seeds: int = 5, repeats: int = 4) -> pd.Series:
     """What the search alone would make of a network that stands still.
 
-    The graph is searched several times over just as :func:`nbutils.evolution.partitions_of` does it, the best of
-    `seeds` searches each time, and the partitions are compared as if they were successive epochs.
+    The graph is searched several times over just as :func:`nbutils.evolution.partitions_of` does it, with the consensus
+    of `seeds` searches each time, and the partitions are compared as if they were successive epochs.
 
     Args:
         fired: activation pattern matrix, shape (examples, neurons), boolean.
         density: share of neuron pairs kept as edges, in (0, 1].
-        seeds: searches of which the best is taken, at least 1.
+        seeds: searches whose consensus is taken, at least 1.
         repeats: partitions to compare with each other, at least 2.
 
     Returns:
@@ -138,8 +139,7 @@ def search_alone(fired: Any, density: float = 0.05, seeds: int = 5, repeats: int
     if repeats < 2 or seeds < 1:
         raise ValueError(f"repeats must be at least 2 and seeds at least 1, received {repeats!r} and {seeds!r}")
     found = detect_communities(activation_pattern_graph(fired, density), seeds=seeds * repeats)
-    best = found.modularity_per_seed.reshape(repeats, seeds).argmax(axis=1)
-    return between_searches(found.seed_labels[np.arange(repeats) * seeds + best])
+    return between_searches([agreed_communities(part) for part in np.split(found.seed_labels, repeats)])
 
 
 def survivors(tracked: Any, epoch: int) -> tuple[int, int]:

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from nbutils.arrays import as_graph, as_labels
+from nbutils.consensus import ISOLATED, by_size, consensus_partition
 from nbutils.cores import in_threads
 
 __all__ = ["Communities", "detect_communities", "modularity", "well_defined_communities"]
 
-ISOLATED = -1
 PASSES = 2  # of Leiden, the second from what the first found; more gain next to nothing
 
 
@@ -59,19 +58,8 @@ class Communities:
 
     @cached_property
     def consensus(self) -> np.ndarray:
-        """Neurons that share a community in more than half of the seeds, chained together; -1 if isolated.
-
-        Single linkage of the co-association matrix (Fred and Jain 2005). Neurons that agree in every seed form one
-        atom, so the pairwise table is atoms x atoms and stays small.
-        """
-        labels = np.full(self.seed_labels.shape[1], ISOLATED, dtype=np.int64)
-        connected = self.seed_labels[0] != ISOLATED
-        if connected.any():
-            atoms, member = np.unique(self.seed_labels[:, connected], axis=1, return_inverse=True)
-            together = (atoms[:, :, None] == atoms[:, None, :]).mean(axis=0) > 0.5
-            _, component = connected_components(sp.csr_array(together), directed=False)
-            labels[connected] = _by_size(component[member.ravel()])
-        return labels
+        """What the searches agree on, see :func:`nbutils.consensus.consensus_partition`; -1 for an isolated neuron."""
+        return consensus_partition(self.seed_labels)
 
 
 def modularity(graph: Any, labels: Any, resolution: float = 1.0) -> float:
@@ -126,8 +114,7 @@ def detect_communities(graph: Any, resolution: float = 1.0, seeds: int = 5) -> C
 
     References:
         Traag, Waltman and van Eck (2019), doi:10.1038/s41598-019-41695-z; degeneracy: Good, de Montjoye and Clauset
-        (2010), doi:10.1103/PhysRevE.81.046106; consensus by co-association: Fred and Jain (2005),
-        doi:10.1109/TPAMI.2005.113.
+        (2010), doi:10.1103/PhysRevE.81.046106.
     """
     matrix = as_graph(graph)
     if not isinstance(seeds, int | np.integer) or isinstance(seeds, bool) or seeds < 1:
@@ -139,7 +126,7 @@ def detect_communities(graph: Any, resolution: float = 1.0, seeds: int = 5) -> C
     scores = np.zeros(seeds)
 
     def search(seed: int) -> None:
-        seed_labels[seed, connected] = _by_size(_leiden(matrix, resolution, seed)[connected])
+        seed_labels[seed, connected] = by_size(_leiden(matrix, resolution, seed)[connected])
         scores[seed] = _modularity(matrix, seed_labels[seed], resolution)
 
     if connected.any():
@@ -217,11 +204,3 @@ def _leiden(matrix: sp.csr_array, resolution: float, seed: int) -> np.ndarray:
     for part in range(PASSES):
         labels = leiden(matrix.indptr, matrix.indices, matrix.data, resolution, PASSES * seed + part, labels)
     return labels
-
-
-def _by_size(labels: np.ndarray) -> np.ndarray:
-    """Number communities from 0, largest first; equal sizes in order of their first neuron."""
-    _, first, index, size = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
-    rank = np.empty(len(size), dtype=np.int64)
-    rank[np.lexsort((first, -size))] = np.arange(len(size))
-    return rank[index]

@@ -10,7 +10,8 @@ from scipy.optimize import linear_sum_assignment
 
 from nbutils.arrays import as_fired, as_labels, as_numpy
 from nbutils.baselines import class_selectivity
-from nbutils.communities import ISOLATED, detect_communities
+from nbutils.communities import detect_communities
+from nbutils.consensus import ISOLATED, agreed_communities
 from nbutils.graphs import activation_pattern_graph
 
 if TYPE_CHECKING:
@@ -189,10 +190,9 @@ def answers_to(fired: Any, labels: Any, communities: Any) -> pd.DataFrame:
 
 
 def partitions_of(run: Run, density: float = 0.05, seeds: int = 5) -> np.ndarray:
-    """Communities of a run at every epoch, from the best of several searches each.
+    """Communities of a run at every epoch, each the consensus of several searches.
 
-    Not from the consensus of the searches: it chains communities together where searches waver, at one epoch and not
-    at the next, and every such chain would look like a merge.
+    Groups of fewer than three neurons, which searches do not agree on, are no community here: they would come and go.
 
     Args:
         run: a finished run.
@@ -200,10 +200,10 @@ def partitions_of(run: Run, density: float = 0.05, seeds: int = 5) -> np.ndarray
         seeds: searches per epoch, at least 1.
 
     Returns:
-        Community per snapshot and neuron, shape (snapshots, neurons); -1 for an isolated neuron.
+        Community per snapshot and neuron, shape (snapshots, neurons); -1 for a neuron in none.
     """
     graphs = (activation_pattern_graph(run.fired(int(epoch)), density) for epoch in run.history["epoch"])
-    return np.array([detect_communities(graph, seeds=seeds).labels for graph in graphs])
+    return np.array([agreed_communities(detect_communities(graph, seeds=seeds).seed_labels) for graph in graphs])
 
 
 def as_partitions(partitions: Any, name: str = "partitions") -> np.ndarray:

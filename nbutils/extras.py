@@ -182,7 +182,7 @@ def _shifted(activations: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 # How each is made, and the modules that decide what it contains.
-GRAPH_MAKERS = ("extras", "bits", "edges", "leiden", "arrays", "cofiring", "graphs", "communities")
+GRAPH_MAKERS = ("extras", "bits", "edges", "leiden", "arrays", "cofiring", "graphs", "consensus", "communities")
 EXTRAS: dict[str, tuple[Callable[[Run], Made], tuple[str, ...]]] = {
     "evolution": (_evolution, (*GRAPH_MAKERS, "evolution", "events")),
     "answers": (_answers, (*GRAPH_MAKERS, "evolution", "events")),

@@ -7,9 +7,12 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
 from sklearn.metrics import adjusted_mutual_info_score
 
 from nbutils.communities import detect_communities, modularity, well_defined_communities
+from nbutils.consensus import consensus_partition
 
 
 def cliques(count: int, size: int) -> np.ndarray:
@@ -131,6 +134,35 @@ def test_consensus_follows_the_majority(rng):
     found = detect_communities(cliques(3, 4))
     object.__setattr__(found, "seed_labels", np.array([[0, 0, 1, 1], [0, 0, 1, 1], [0, 1, 1, 1]]))
     assert found.consensus.tolist() == [0, 0, 1, 1]
+
+
+def test_consensus_makes_no_chains():
+    """Each neuron goes with the next in two of three searches, the first with the last in none."""
+    searches = [[0, 0, 0, 0, 1, 1], [0, 0, 1, 1, 1, 1], [0, 1, 1, 2, 2, 3]]
+    pairs = (np.asarray(searches)[:, :-1] == np.asarray(searches)[:, 1:]).mean(axis=0)
+    assert pairs.tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2 / 3, 2 / 3])
+    groups = consensus_partition(searches)
+    assert groups.max() > 0, "chained together, all six would be one"
+
+
+def test_consensus_is_average_linkage(rng):
+    """Against SciPy, on searches that make no ties."""
+    planted = np.repeat([0, 1, 2], [14, 9, 7])
+    searches = np.array([np.where(rng.random(30) < 0.2, rng.integers(3, size=30), planted) for _ in range(41)])
+    share = (searches[:, :, None] == searches[:, None, :]).mean(axis=0)
+    tree = linkage(squareform(1 - share, checks=False), "average")
+    wanted = fcluster(tree, 0.5 - 1e-9, "distance")
+    assert adjusted_mutual_info_score(consensus_partition(searches), wanted) == pytest.approx(1)
+    assert adjusted_mutual_info_score(consensus_partition(searches), planted) == pytest.approx(1)
+
+
+def test_consensus_of_equal_searches_is_each_of_them(rng):
+    labels = rng.integers(5, size=40)
+    labels[:4] = -1
+    found = consensus_partition([labels] * 3)
+    assert (found == -1).tolist() == (labels == -1).tolist()
+    assert adjusted_mutual_info_score(found, labels) == pytest.approx(1)
+    assert consensus_partition([[-1, -1]]).tolist() == [-1, -1]
 
 
 def test_well_defined_communities_by_hand():

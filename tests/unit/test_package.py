@@ -39,6 +39,7 @@ ORDER = [
     "recording",
     "runs",
     "cofiring",
+    "consensus",
     "graphs",
     "layered",
     "constructions",
