@@ -27,9 +27,9 @@ def community_events(before: Any, after: Any, minimum: float = SAME, change: flo
     there are of each decides its kind:
 
     - one before, none after: **death**; none before, one after: **birth**;
-    - one and one, Jaccard index above `minimum`: **growth** if |B| > (1 + change) |A|, **contraction** if
-      |A| > (1 + change) |B|, else **continuation**; with a Jaccard index of at most `minimum` they are not the same
-      community: a death and a birth;
+    - one and one, Jaccard index above `minimum`: **growth** if B has more than (1 + change) times the neurons of A,
+      **contraction** if it is the other way round, else **continuation**; with a Jaccard index of at most `minimum`
+      they are not the same community: a death and a birth;
     - several before, one after: **merge**; one before, several after: **split**;
     - several and several: **regrouping**.
 
@@ -154,8 +154,8 @@ def between_searches(seed_labels: Any, minimum: float = SAME, change: float = NO
     """Events that the search alone makes: two searches of the *same* graph, compared as if they were two snapshots.
 
     Args:
-        seed_labels: the partition of each search, shape (seeds, neurons), such as
-            :attr:`nbutils.communities.Communities.seed_labels`; at least 2.
+        seed_labels: the partition of each search, shape (seeds, neurons), such as `seed_labels` of a
+            :class:`nbutils.communities.Communities`; at least 2.
         minimum: see :func:`community_events`.
         change: see :func:`community_events`.
 

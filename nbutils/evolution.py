@@ -36,8 +36,9 @@ SAME = 1 / 3  # above it, one of two communities has more than half of its neuro
 def match_communities(before: Any, after: Any, minimum: float = SAME) -> pd.DataFrame:
     """Which community of one partition is which of another: the one-to-one matching with the largest overlap.
 
-    The overlap of two communities is the Jaccard index J(A, B) = |A and B| / |A or B|. A pair can be matched only if
-    J > `minimum`; among all one-to-one matchings of such pairs, the one with the largest sum of J is taken.
+    The overlap of two communities is the Jaccard index J(A, B), neurons in both over neurons in either. A pair can be
+    matched only if J > `minimum`; among all one-to-one matchings of such pairs, the one with the largest sum of J is
+    taken.
 
     Why a third: if J(A, B) > 1/3, then more than half of A is in B, or more than half of B in A. For two communities of
     equal size it says that they share more than half of their neurons. Halves of two unrelated halvings reach 1/3 by

@@ -28,13 +28,13 @@ def early_prediction(
     """What a measure at an early epoch says about the final accuracy that accuracy at that epoch does not.
 
     Over runs: Spearman's rho of the measure at epoch e with the final outcome, and its partial rho given the outcome at
-    epoch e (:func:`nbutils.comparisons.partial_correlation`). Within each label condition the interval resamples runs;
+    epoch e (:func:`nbutils.series.partial_correlation`). Within each label condition the interval resamples runs;
     over all conditions together, where there are at least 3, it resamples whole conditions, since runs of one condition
     resemble each other.
 
     Args:
         table: one row per run and epoch: `dataset`, `labels`, `run`, `epoch`, the outcome and the measures, such as
-            :attr:`nbutils.study.Results.table`.
+            the `table` of :class:`nbutils.results.Results`.
         measures: columns to try.
         rng: source of randomness.
         early: epochs to predict from.

@@ -34,8 +34,8 @@ class Task:
     Attributes:
         run: its parameters.
         measure: how it is measured.
-        parts: what it is for, keys of :data:`nbutils.results.PARTS` between spaces.
-        extras: what else is measured, keys of :data:`nbutils.extras.EXTRAS`.
+        parts: what it is for, keys of `nbutils.results.PARTS` between spaces.
+        extras: what else is measured, keys of `nbutils.extras.EXTRAS`.
     """
 
     run: RunSpec
