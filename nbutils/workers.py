@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 import threading
 import traceback
 import types
@@ -25,6 +26,7 @@ from nbutils.cores import SHARE_VARIABLES, default_jobs, threads_each
 __all__ = ["Lost", "TryAgain", "run_tasks"]
 
 ATTEMPTS = 3
+LONGEST = 70  # characters of a temporary folder in which sockets can be made
 
 
 class TryAgain(Exception):  # noqa: N818 - an instruction, not an error
@@ -159,12 +161,16 @@ class _Pool:
         daemon = current_process()._config.pop("daemon", None)
         # Tasks come from modules: importing the main script again in every worker would only cost time.
         main, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
+        # The server process listens at a socket in the temporary folder; the path of a socket must be short.
+        temporary = tempfile.tempdir
+        if len(tempfile.gettempdir()) > LONGEST and os.access("/tmp", os.W_OK):
+            tempfile.tempdir = "/tmp"
         if self.preload and self.context.get_start_method() == "forkserver":
             self.context.set_forkserver_preload(list(self.preload))
         try:
             yield
         finally:
-            sys.modules["__main__"] = main
+            sys.modules["__main__"], tempfile.tempdir = main, temporary
             if daemon is not None:
                 current_process()._config["daemon"] = daemon
             for name, value in before.items():

@@ -7,6 +7,7 @@ training turns them into other networks: there accuracies must agree within 0.02
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,15 +24,16 @@ from nbutils.results import PARTS
 from nbutils.runs import run_once
 from nbutils.specs import RunSpec
 
+ROOT = Path(__file__).resolve().parents[2]
 EPOCHS = 2  # epochs do not depend on how many follow, so the first ones can be compared alone
 TOLERANCE = {"train_accuracy": 0.02, "test_accuracy": 0.02, "modularity": 0.1}
 KINDS = [(name, part) for name in REFERENCE for part in PARTS]
 
 
 @pytest.fixture(scope="module")
-def studies(root):
-    names = [name for name in REFERENCE if has_archive(root / RESULTS / name)]
-    return {name: read_archive(root / RESULTS / name, name) for name in names}
+def studies():
+    names = [name for name in REFERENCE if has_archive(ROOT / RESULTS / name)]
+    return {name: read_archive(ROOT / RESULTS / name, name) for name in names}
 
 
 def first_run(studies, name: str, part: str) -> pd.Series:
@@ -122,6 +124,6 @@ def test_verdicts_follow_from_the_tables(studies):
         assert test.estimate == pytest.approx(gap.mean())
 
 
-def test_tables_stay_small(root):
-    size = sum(path.stat().st_size for path in (root / RESULTS).rglob("*") if path.is_file())
+def test_tables_stay_small():
+    size = sum(path.stat().st_size for path in (ROOT / RESULTS).rglob("*") if path.is_file())
     assert size < 20 * 2**20

@@ -157,3 +157,20 @@ def test_jobs():
         run_tasks(pid, [1], jobs=0)
     assert list(run_tasks(pid, [], jobs=2)) == []
     assert list(run_tasks(pid, [], jobs=2, fresh=True)) == []
+
+
+def test_a_temporary_folder_with_a_long_path_does_not_matter(tmp_path):
+    """The path of a socket may have about a hundred characters."""
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    code = """
+import tempfile
+from nbutils.workers import run_tasks
+if __name__ == "__main__":
+    before = tempfile.gettempdir()
+    print(sorted(result for _, result in run_tasks(str.upper, ["a", "b"], jobs=2)))
+    assert tempfile.gettempdir() == before
+"""
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.stdout == "['A', 'B']\n", done.stderr
