@@ -111,7 +111,7 @@ def show_table(table: pd.DataFrame, caption: str, digits: int = 3) -> Html:
     def cell(value: Any) -> str:
         if isinstance(value, float | np.floating):
             return format_number(value, digits)
-        return re.sub(r"(?<=\w)_(?=\w)", "_<wbr>", _inline(str(value)))  # long names may break
+        return re.sub(r"(?<=\w)_(?=\w)(?![^<]*>)", "_<wbr>", _inline(str(value)))  # long names may break, links may not
 
     numeric = [pd.api.types.is_numeric_dtype(dtype) for dtype in table.dtypes]
     align = ["right" if n else "left" for n in numeric]

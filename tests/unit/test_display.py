@@ -93,3 +93,10 @@ def test_folded_parts_open_with_a_click():
     assert '<details class="nb-fold" open>' in fold("Seen", say("x"), opened=True).text
     with pytest.raises(ValueError, match="summary must be a line that says what is folded away"):
         fold(" ", table)
+
+
+def test_a_link_in_a_table_stays_whole_where_a_long_name_may_break():
+    table = pd.DataFrame({"verdict": ["[supported](../mnist/h1_communities.html), row_of_words"]})
+    text = show_table(table, "Verdicts.").text
+    assert '<a href="../mnist/h1_communities.html">supported</a>' in text
+    assert "row_<wbr>of_<wbr>words" in text
