@@ -76,12 +76,18 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     from nbutils.cores import default_jobs
+    from nbutils.reference import has_tables
     from nbutils.store import store_folder
     from nbutils.study import compute_missing, failures
 
-    jobs = options.jobs or default_jobs()
-    tasks = [task for study in _studies(options) for task in study.tasks()]
-    print(f"Runs: {len(tasks)} on {', '.join(options.datasets)}; {jobs} jobs; store: {store_folder()}", flush=True)
+    jobs, studies = options.jobs or default_jobs(), _studies(options)
+    tasks = [task for study in studies if not has_tables(study) for task in study.tasks()]
+    for study in filter(has_tables, studies):
+        print(f"Runs: those on {study.dataset} are in the committed tables.")
+    if not tasks:
+        return 0
+    names = ", ".join(dict.fromkeys(task.run.dataset for task in tasks))
+    print(f"Runs: {len(tasks)} on {names}; {jobs} jobs; store: {store_folder()}", flush=True)
     missing = compute_missing(tasks, jobs, Counting(jobs))
     failed = failures(tasks)
     print(f"Runs: {len(tasks) - missing} were there, {missing} computed, {len(failed)} failed.")
@@ -109,12 +115,19 @@ def _pages(options: argparse.Namespace) -> int:
 
 
 def _glance(options: argparse.Namespace) -> int:
+    from nbutils.archive import RESULTS, read_archive
     from nbutils.cores import default_jobs
     from nbutils.glance import write_glance
     from nbutils.hypotheses import collect_evidence
+    from nbutils.publish import committed_studies
+    from nbutils.reference import has_tables
 
-    results = [study.compute(options.jobs, Counting(options.jobs or default_jobs())) for study in _studies(options)]
-    write_glance(options.root.resolve(), results, collect_evidence(results))
+    root, progress = options.root.resolve(), Counting(options.jobs or default_jobs())
+    live = [study for study in _studies(options) if not has_tables(study)]
+    kept = [study.dataset for study in _studies(options) if has_tables(study)] + committed_studies(root)
+    results = [read_archive(root / RESULTS / name, name) for name in kept]
+    results += [study.compute(options.jobs, progress) for study in live]
+    write_glance(root, results, collect_evidence(results))
     return 0
 
 

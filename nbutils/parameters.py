@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from nbutils.architectures import hidden_widths
 from nbutils.datasets import label_noise
 from nbutils.devices import resolve_device
-from nbutils.reference import REFERENCE, reference_study
+from nbutils.reference import REFERENCE, has_tables
 from nbutils.specs import checked_by, known_dataset
 from nbutils.study import Study
 
@@ -89,8 +89,10 @@ class _StudyPage(_Page):
     def studies(self) -> dict[str, Study | None]:
         shared = {"seeds": self.seeds, "first_seed": self.seed, "epochs": self.epochs}
         shared |= {"density": self.density, "device": self.device}
-        committed = REFERENCE if self.source == "tables" else ()
-        return {name: None if name in committed else Study(dataset=name, **shared) for name in self._names()}
+        found: dict[str, Study | None] = {name: Study(dataset=name, **shared) for name in self._names()}
+        if self.source == "live":
+            return found
+        return {name: None if name in REFERENCE or has_tables(study) else study for name, study in found.items()}
 
 
 class HypothesisPage(_StudyPage):
@@ -110,7 +112,8 @@ class Synthesis(_StudyPage):
 
 def _reference(names: str) -> str:
     for name in names.split():
-        reference_study(name)
+        if name not in REFERENCE:
+            raise ValueError(f"dataset of a reference study must be one of {', '.join(REFERENCE)}, received {name!r}")
     return names
 
 

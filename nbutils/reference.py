@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nbutils.archive import archive_folder, has_archive
 from nbutils.measures import MeasureSpec
 from nbutils.results import CONDITIONS
 from nbutils.study import Study, Task
 
-__all__ = ["REFERENCE", "reference_study", "reference_tasks"]
+__all__ = ["REFERENCE", "SMALL", "has_tables", "reference_study", "reference_tasks"]
 
 PAPER = {"model": "mlp:512-512", "dropout": 0.02, "epochs": 20}
 # PlantVillage has too few images for a grid of its own, and at 64x64 nearly all weights would be in its first layer.
@@ -18,16 +19,18 @@ REFERENCE = {
     "cifar10": Study(dataset="cifar10", grid="cifar10-10k", conditions=("true",), **PAPER),
     "plantvillage": Study(dataset="plantvillage@32", grid="", conditions=("true",), **PAPER),
 }
+# What the book shows of small networks on small data; trained in minutes, by default with these very settings.
+SMALL = {name: Study(dataset=name) for name in ("digits", "mnist-5k")}
 RELEASED = "mnist"  # the data set on which the released code is taken apart
 MEMORISED = 0.95  # training accuracy at which random labels count as learned
 LONGEST = 500  # epochs
 
 
 def reference_study(name: str) -> Study:
-    """The study of one data set of the paper.
+    """A study whose tables are kept with the book.
 
     Args:
-        name: key of `REFERENCE`.
+        name: key of `REFERENCE`, a data set of the paper, or of `SMALL`.
 
     Returns:
         A :class:`nbutils.study.Study`.
@@ -39,19 +42,29 @@ def reference_study(name: str) -> Study:
         >>> reference_study("mnist").model, reference_study("mnist").grid
         ('mlp:512-512', 'mnist-10k')
     """
-    if name not in REFERENCE:
-        raise ValueError(f"dataset of a reference study must be one of {', '.join(REFERENCE)}, received {name!r}")
-    return REFERENCE[name]
+    known = REFERENCE | SMALL
+    if name not in known:
+        raise ValueError(f"dataset of a reference study must be one of {', '.join(known)}, received {name!r}")
+    return known[name]
+
+
+def has_tables(study: Study) -> bool:
+    """Whether committed tables hold exactly this study of a small data set, so that nothing need be trained.
+
+    Args:
+        study: of any data set and with any settings.
+    """
+    return SMALL.get(study.dataset) == study and has_archive(archive_folder(study.dataset))
 
 
 def reference_tasks(name: str) -> list[Task]:
     """All runs of a reference study.
 
-    Its conditions and its grid of label noise, a memorising run, and on MNIST networks trained as the paper's released
-    code trains them.
+    Its conditions and its grid of label noise; on data sets of the paper also a memorising run, and on MNIST networks
+    trained as the paper's released code trains them.
 
     Args:
-        name: key of `REFERENCE`.
+        name: key of `REFERENCE` or `SMALL`.
 
     Returns:
         The tasks; those of conditions and noise first.
@@ -62,6 +75,8 @@ def reference_tasks(name: str) -> list[Task]:
         [30, 40, 10]
     """
     study = reference_study(name)
+    if name in SMALL:
+        return study.tasks()
     tasks = [_with_extras(task, name == RELEASED) for task in study.tasks()]
     plain, light = MeasureSpec(density=study.density), MeasureSpec(density=study.density, null_draws=0)
     memorising = study.run_spec(

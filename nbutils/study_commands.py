@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_study_command"]
 
-DATASETS = ("mnist", "fashion-mnist", "cifar10", "plantvillage")  # of the reference study, known without loading it
+# Data sets of the studies that have tables, known without loading those.
+DATASETS = ("mnist", "fashion-mnist", "cifar10", "plantvillage", "digits", "mnist-5k")
 
 
 def add_study_command(commands: argparse._SubParsersAction) -> None:

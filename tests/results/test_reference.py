@@ -19,7 +19,7 @@ from nbutils.extras import extra
 from nbutils.hypotheses import collect_evidence
 from nbutils.measures import MeasureSpec, measure_run
 from nbutils.provenance import provenance
-from nbutils.reference import REFERENCE, reference_tasks
+from nbutils.reference import REFERENCE, SMALL, reference_tasks
 from nbutils.results import PARTS
 from nbutils.runs import run_once
 from nbutils.specs import RunSpec
@@ -27,12 +27,13 @@ from nbutils.specs import RunSpec
 ROOT = Path(__file__).resolve().parents[2]
 EPOCHS = 2  # epochs do not depend on how many follow, so the first ones can be compared alone
 TOLERANCE = {"train_accuracy": 0.02, "test_accuracy": 0.02, "modularity": 0.1}
-KINDS = [(name, part) for name in REFERENCE for part in PARTS]
+NAMES = (*REFERENCE, *SMALL)
+KINDS = [(name, part) for name in NAMES for part in PARTS]
 
 
 @pytest.fixture(scope="module")
 def studies():
-    names = [name for name in REFERENCE if has_archive(ROOT / RESULTS / name)]
+    names = [name for name in NAMES if has_archive(ROOT / RESULTS / name)]
     return {name: read_archive(ROOT / RESULTS / name, name) for name in names}
 
 
@@ -99,7 +100,7 @@ def test_a_whole_run_with_its_specifications(studies):
         compare(kept[kept["run"] == row["run"]], extra(run, "specifications").rows, exact, ["specification"])
 
 
-@pytest.mark.parametrize("name", REFERENCE)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_tables_hold_runs_of_the_study_and_say_where_they_come_from(studies, name):
     if name not in studies:
         pytest.skip(f"no tables of {name}")

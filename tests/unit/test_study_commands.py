@@ -8,7 +8,8 @@ import pytest
 from nbutils import reference
 from nbutils.archive import RESULTS, read_archive
 from nbutils.commands import main
-from nbutils.reference import REFERENCE
+from nbutils.reference import REFERENCE, SMALL, has_tables
+from nbutils.parameters import check_parameters
 from nbutils.study import Study
 from nbutils.study_commands import DATASETS
 
@@ -22,7 +23,7 @@ def small(monkeypatch, own_store):
 
 
 def test_data_sets_of_the_command_are_those_of_the_study():
-    assert tuple(REFERENCE) == DATASETS
+    assert (*REFERENCE, *SMALL) == DATASETS
 
 
 def test_a_study_is_planned_computed_and_resumed(small, tmp_path, capsys):
@@ -54,6 +55,26 @@ def test_the_time_is_foretold_from_the_tables(small, tmp_path, monkeypatch, caps
     monkeypatch.setenv("NBUTILS_STORE", str(tmp_path / "empty"))
     assert main([*options, "--plan"]) == 0
     assert "Time: about " in capsys.readouterr().out
+
+
+def test_tables_of_a_small_study_spare_its_training(monkeypatch, own_store, tmp_path, capsys):
+    study = Study(dataset="digits", seeds=2, epochs=2)
+    monkeypatch.setitem(SMALL, "digits", study)
+    monkeypatch.chdir(tmp_path)
+    run = ["run", "--datasets", "digits", "--epochs", "2", "--jobs", "1", "--seeds"]
+    assert not has_tables(study)
+    assert main(["study", "digits", "--jobs", "1"]) == 0
+    assert set(read_archive(tmp_path / RESULTS / "digits", "digits").runs["parts"]) == {"conditions noise", "noise"}
+    monkeypatch.setenv("NBUTILS_STORE", str(tmp_path / "empty"))
+    assert has_tables(study)
+    assert main([*run, "2"]) == 0
+    assert "those on digits are in the committed tables" in capsys.readouterr().out
+    assert not (tmp_path / "empty/runs").exists()
+    page = {"dataset": "digits", "epochs": 2, "seeds": 2}
+    assert check_parameters("h1_communities", {**page, "source": "tables"}).studies() == {"digits": None}
+    assert check_parameters("h1_communities", page).studies() == {"digits": study}
+    other = check_parameters("h1_communities", {**page, "source": "tables", "seeds": 1}).studies()
+    assert other["digits"].seeds == 1, "tables of another study are not taken for it"
 
 
 def test_wrong_names_are_refused():
