@@ -8,8 +8,8 @@ import pytest
 from nbutils import reference
 from nbutils.archive import RESULTS, read_archive
 from nbutils.commands import main
-from nbutils.reference import REFERENCE, SMALL, has_tables
 from nbutils.parameters import check_parameters
+from nbutils.reference import REFERENCE, SMALL, has_tables
 from nbutils.study import Study
 from nbutils.study_commands import DATASETS
 
