@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-__all__ = ["RULES", "Evidence", "Rules", "evidence_table", "is_registered", "verdict"]
+__all__ = ["RULES", "Evidence", "Rules", "evidence_table", "headline", "is_registered", "verdict"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Rules:
 
 
 RULES = Rules()
+MAIN_TESTS = {"H1": ("H1a null",), "H2": ("H2b", "H2a"), "H3": ("H3b", "H3a")}  # whose effect says most first
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,28 @@ def verdict(evidence: Sequence[Evidence]) -> str:
 def is_registered(evidence: Evidence) -> bool:
     """Whether a test belongs to those fixed in advance that decide a verdict."""
     return evidence.condition in ("true", "all")
+
+
+def headline(evidence: Sequence[Evidence], dataset: str, hypothesis: str) -> tuple[str, Evidence | None]:
+    """A hypothesis on a data set in short: its verdict, and the test whose effect says most.
+
+    Args:
+        evidence: all tests of a study, adjusted.
+        dataset: name of the data set.
+        hypothesis: key of `MAIN_TESTS`.
+
+    Returns:
+        The verdict, "inconclusive" without any test; and the first main test that has an effect, None if none has.
+
+    Examples:
+        >>> test = Evidence("digits", "true", "H1", "H1a null", "Q above its null", 0.5, 0.4, 0.6)
+        >>> word, main = headline([test], "digits", "H1")
+        >>> word, main.estimate
+        ('supported', 0.5)
+    """
+    own = [e for e in evidence if (e.dataset, e.hypothesis) == (dataset, hypothesis) and is_registered(e)]
+    shown = [e for test in MAIN_TESTS[hypothesis] for e in own if e.test == test and np.isfinite(e.estimate)]
+    return verdict(own) if own else "inconclusive", shown[0] if shown else None
 
 
 def evidence_table(evidence: Sequence[Evidence]) -> pd.DataFrame:

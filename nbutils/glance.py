@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 
-from nbutils.display import GREY, INK, STYLE
-from nbutils.evidence import Evidence, is_registered, verdict
+from nbutils.display import GREY, INK, STYLE, interval_text
+from nbutils.evidence import MAIN_TESTS, Evidence, headline, is_registered
 from nbutils.figures import forest
 from nbutils.results import Results
 
@@ -32,15 +33,25 @@ def glance_text(results: Sequence[Results], evidence: Sequence[Evidence]) -> str
     """
     rows = ["| data set | H1 communities | H2 modularity | H3 entropy |", "| --- | --- | --- | --- |"]
     for result in results:
-        own = [e for e in evidence if e.dataset == result.dataset and is_registered(e)]
-        words = [verdict([e for e in own if e.hypothesis == h]) for h in ("H1", "H2", "H3")]
-        rows.append(f"| {result.dataset} | {' | '.join(words)} |")
+        cells = [_cell(*headline(evidence, result.dataset, hypothesis)) for hypothesis in MAIN_TESTS]
+        rows.append(f"| {result.dataset} | {' | '.join(cells)} |")
     runs = pd.concat([result.runs for result in results])
     commits = ", ".join(f"`{commit}`" for commit in sorted(set(runs["commit"])))
-    source = f"{len(runs)} networks, {runs['seed'].max() + 1} per label condition; trained at commit {commits}."
+    main = {test for tests in MAIN_TESTS.values() for test in tests}
+    asked = {e.test: e.question for e in evidence if e.test in main and is_registered(e) and np.isfinite(e.estimate)}
+    source = (
+        f"Each verdict with its main effect and 95 % interval: "
+        f"{'; '.join(f'{test}, {asked[test]}' for test in sorted(asked))}. {len(runs)} networks, "
+        f"{runs['seed'].max() + 1} per label condition; trained at commit {commits}."
+    )
     return "\n".join(
         [START, "", *rows, "", f"![Effects of the registered tests with intervals]({FIGURE})", "", source, "", END]
     )
+
+
+def _cell(word: str, main: Evidence | None) -> str:
+    """A verdict with its main effect."""
+    return f"**{word}**: {main.test} {interval_text(main.estimate, main.low, main.high)}" if main else f"**{word}**"
 
 
 def write_glance(root: Path, results: Sequence[Results], evidence: Sequence[Evidence]) -> None:

@@ -18,7 +18,7 @@ from nbutils.archive import archive_folder, read_archive
 from nbutils.comparisons import between_run_table
 from nbutils.datasets import load_dataset
 from nbutils.display import Html, callout, format_number, interval_text, say, show, show_table
-from nbutils.evidence import Evidence, is_registered, verdict
+from nbutils.evidence import Evidence, headline, is_registered, verdict
 from nbutils.hypotheses import collect_evidence
 from nbutils.measurements import record
 from nbutils.parameters import TEMPLATES, check_parameters
@@ -29,11 +29,11 @@ from nbutils.results import Results
 __all__ = ["Page", "open_page"]
 
 NO_GRID = "The study has no grid of label noise on this data set, so networks are not compared with each other here."
-# Hypothesis -> what it is about, its page, and its tests, the one whose effect says most first.
+# Hypothesis -> what it is about, and its page.
 CLAIMS = {
-    "H1": ("communities", "h1_communities", ("H1a null",)),
-    "H2": ("modularity", "h2_modularity", ("H2b", "H2a")),
-    "H3": ("entropy", "h3_entropy", ("H3b", "H3a")),
+    "H1": ("communities", "h1_communities"),
+    "H2": ("modularity", "h2_modularity"),
+    "H3": ("entropy", "h3_entropy"),
 }
 
 
@@ -94,15 +94,13 @@ class Page:
         rows = []
         for name in self._datasets():
             cells = [name]
-            for hypothesis, (_, page, tests) in CLAIMS.items():
-                own = [e for e in self.evidence if (e.dataset, e.hypothesis) == (name, hypothesis) and is_registered(e)]
-                word = verdict(own) if own else "inconclusive"
+            for hypothesis, (_, page) in CLAIMS.items():
+                word, main = headline(self.evidence, name, hypothesis)
                 record(f"{hypothesis} verdict on {name}", word)
-                shown = [e for test in tests for e in own if e.test == test and np.isfinite(e.estimate)]
-                effect = f", {shown[0].test} {_with_interval(shown[0])}" if shown else ""
+                effect = f", {main.test} {_with_interval(main)}" if main else ""
                 cells.append(f"[{word}](../{name}/{page}.html){effect}")
             rows.append(cells)
-        columns = ["data set", *(f"{h}: {claim}" for h, (claim, *_) in CLAIMS.items())]
+        columns = ["data set", *(f"{h}: {claim}" for h, (claim, _) in CLAIMS.items())]
         caption = "Verdicts, computed from the registered tests, each with its main effect and 95 % interval."
         return show_table(pd.DataFrame(rows, columns=columns), caption)
 
