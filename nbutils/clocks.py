@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from nbutils.display import format_number
-from nbutils.memorising import at_turn, turn_of
+from nbutils.memorising import at_turn, title_of, turn_of
 from nbutils.reference import MEMORISED
+from nbutils.results import Results
 from nbutils.stats import bootstrap_interval
 from nbutils.turning import left_out_rise
 
-__all__ = ["answers", "clock_table", "clock_words"]
+__all__ = ["answers", "clock_table", "clock_words", "hurried_sentence"]
 
 CLOCKS = {"epoch": "epoch", "updates": "updates", "accuracy": "train_accuracy"}
 NEAR = 0.05  # training accuracies that differ by no more count as the same
+
+
+def hurried_sentence(studies: Sequence[Results]) -> str:
+    """What became of long runs at the paper's learning rate, where that was too high to memorise; or that none was.
+
+    Args:
+        studies: results of data sets.
+    """
+    found = []
+    for result in studies:
+        if not (run := result.part("hurried")).empty:
+            last = run.loc[run["epoch"].idxmax()]
+            found.append(f"{last['train_accuracy']:.2f} after {last['epoch']} epochs on {title_of(result)}")
+    if not found:
+        return "All long runs learn at the paper's learning rate."
+    return f"At the paper's learning rate, training accuracy came no further than {'; '.join(found)}."
 
 
 def clock_table(long: pd.DataFrame, networks: pd.DataFrame, measure: str = "binned_entropy") -> pd.DataFrame:

@@ -21,6 +21,7 @@ __all__ = [
     "long_runs",
     "matched_table",
     "random_networks",
+    "title_of",
     "turn_of",
     "turning_table",
     "turns_beside",
@@ -213,7 +214,9 @@ def matched_table(studies: Sequence[Results], measures: Mapping[str, str] = ENTR
             means = both.groupby("run")[[column, "memorising"]].mean()
             gaps = (means[column] - means["memorising"]).to_numpy()
             middle = [values.mean() for values in (means[column], means["memorising"], pd.Series(gaps))]
-            rows.append((_title(result), name, len(gaps), *middle, *bootstrap_interval(gaps, np.random.default_rng(0))))
+            rows.append(
+                (title_of(result), name, len(gaps), *middle, *bootstrap_interval(gaps, np.random.default_rng(0)))
+            )
     columns = ["data set", "measure", "networks", "learning", "memorising", "difference", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -227,12 +230,13 @@ def _placed(parts: Sequence[tuple[Results, pd.DataFrame]]) -> pd.DataFrame:
         fewer = parse_name(table["dataset"].iloc[0]).thousands
         images = 1000 * fewer if fewer else result.about["train"]
         batches = -(-images // table["run"].map(result.runs.set_index("run")["batch_size"]))
-        placed = table.assign(title=_title(result), images=images, chance=1 / len(result.about["classes"]))
+        placed = table.assign(title=title_of(result), images=images, chance=1 / len(result.about["classes"]))
         found.append(placed.assign(updates=table["epoch"] * batches)[table["epoch"] > 0])
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 
-def _title(result: Results) -> str:
+def title_of(result: Results) -> str:
+    """What readers call the data set of a study."""
     return TITLES[parse_name(result.dataset).base]
 
 

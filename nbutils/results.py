@@ -23,6 +23,7 @@ PARTS = {
     "conditions": "label conditions, all seeds",
     "noise": "levels of label noise, a few seeds each",
     "memorising": "random labels without dropout until they are learned",
+    "hurried": "the same at the paper's learning rate, where that does not get there",
     "released": "trained on images from 0 to 255, as the paper's released code does",
 }
 

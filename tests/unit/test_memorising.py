@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from nbutils import memorising_figures as figures
-from nbutils.clocks import answers, clock_table, clock_words
+from nbutils.clocks import answers, clock_table, clock_words, hurried_sentence
 from nbutils.memorising import (
     ENTROPIES,
     at_turn,
@@ -112,6 +114,15 @@ def test_the_rule_in_words(options, word):
     found = answers(clock_table(long_runs([result]), random_networks([result])))
     assert list(found) == ["MNIST"]
     assert found["MNIST"].startswith(word)
+
+
+def test_what_became_of_runs_at_the_paper_s_rate():
+    result = made_up()
+    assert hurried_sentence([result]) == "All long runs learn at the paper's learning rate."
+    hurried = rows("hurried", "hurried", "mnist-10k", "random", 0, np.linspace(0.1, 0.7, 31), np.full(31, 50.0))
+    both = replace(result, table=pd.concat([result.table, hurried]))
+    assert "came no further than 0.70 after 30 epochs on MNIST." in hurried_sentence([result, both])
+    assert set(long_runs([both])["run"]) == {"long"}, "it is no long run that memorises"
 
 
 def test_learning_beside_memorising_at_equal_accuracy():

@@ -121,6 +121,8 @@ def test_the_reference_study_is_the_paper_s(name):
         assert {(run.labels, run.seed) for run in noise} == {(level, s) for level in NOISE_LEVELS for s in range(5)}
     (memorising,) = [t.run for t in tasks if t.parts == "memorising"]
     assert (memorising.labels, memorising.dropout, memorising.stop_at) == ("random", 0.0, 0.95)
+    for hurried in (t.run for t in tasks if t.parts == "hurried"):
+        assert (hurried.learning_rate, memorising.learning_rate) == (0.001, 0.0001)
 
 
 def test_only_the_first_condition_keeps_checkpoints():

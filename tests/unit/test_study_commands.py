@@ -31,15 +31,15 @@ def test_a_study_is_planned_computed_and_resumed(small, tmp_path, capsys):
     folder = tmp_path / RESULTS / "plantvillage"
     assert main([*options, "--plan"]) == 0
     said = capsys.readouterr().out
-    assert "3 runs, 3 to compute" in said
+    assert "4 runs, 4 to compute" in said
     assert "Time: unknown, there are no tables to learn it from." in said
     assert main([*options, "--finished"]) == 2
     assert "no run of the study of plantvillage is in the store" in capsys.readouterr().err
     assert not folder.exists()
     assert main(options) == 0
-    assert "Tables of 3 runs, 0 of them failed" in capsys.readouterr().out
+    assert "Tables of 4 runs, 0 of them failed" in capsys.readouterr().out
     results = read_archive(folder, "plantvillage")
-    assert sorted(results.runs["parts"]) == ["conditions", "conditions", "memorising"]
+    assert sorted(results.runs["parts"]) == ["conditions", "conditions", "hurried", "memorising"]
     assert set(results.extras) == {"evolution", "answers"}
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert main([*options, "--finished"]) == 0
