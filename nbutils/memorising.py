@@ -207,16 +207,14 @@ def matched_table(studies: Sequence[Results], measures: Mapping[str, str] = ENTR
     for result in studies:
         if (run := long_runs([result])).empty:
             continue
-        own = learners(result)
+        own, title = learners(result), title_of(result)
         for column, name in measures.items():
             reached = when_reached(run["train_accuracy"], run[column], own["train_accuracy"])
             both = own.assign(memorising=reached)[np.isfinite(reached)]
             means = both.groupby("run")[[column, "memorising"]].mean()
             gaps = (means[column] - means["memorising"]).to_numpy()
             middle = [values.mean() for values in (means[column], means["memorising"], pd.Series(gaps))]
-            rows.append(
-                (title_of(result), name, len(gaps), *middle, *bootstrap_interval(gaps, np.random.default_rng(0)))
-            )
+            rows.append((title, name, len(gaps), *middle, *bootstrap_interval(gaps, np.random.default_rng(0))))
     columns = ["data set", "measure", "networks", "learning", "memorising", "difference", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
