@@ -11,6 +11,7 @@ import pandas as pd
 
 from nbutils.correlations import between_conditions, correlation, resampled_spearman
 from nbutils.evidence import RULES
+from nbutils.hypotheses import DRAWS
 from nbutils.series import partial_correlation, partial_from, saturating_curve
 from nbutils.stats import bootstrap_interval
 
@@ -45,13 +46,15 @@ def measure_name(column: str) -> str:
     """What a column of the results is called on a page.
 
     Examples:
-        >>> measure_name("modularity_layer2"), measure_name("pattern_entropy_positive")
-        ('modularity Q (H2), hidden layer 2', 'pattern entropy, last layer (H3), positive firing')
+        >>> measure_name("pattern_entropy_layer2"), measure_name("pattern_entropy_positive")
+        ('pattern entropy (H3), hidden layer 2', 'pattern entropy, last layer (H3), positive firing')
     """
     for ending, words in (("_positive", "positive firing"), ("_layer", "hidden layer")):
         column, found, rest = column.partition(ending)
         if found:
-            return f"{measure_name(column)}, {words} {rest}".rstrip()
+            name = measure_name(column)
+            name = name.replace(", last layer", "") if rest else name
+            return f"{name}, {words} {rest}".rstrip()
     return BASELINES.get(column, column.replace("_", " "))
 
 
@@ -97,13 +100,15 @@ def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: st
     return pd.DataFrame(rows, columns=["predictor", *columns])
 
 
-def between_run_table(grid: pd.DataFrame, columns: Sequence[str] = tuple(BASELINES), draws: int = 999) -> pd.DataFrame:
+def between_run_table(
+    grid: pd.DataFrame, columns: Sequence[str] = tuple(BASELINES), draws: int = DRAWS
+) -> pd.DataFrame:
     """How well each measure's final value orders runs by test accuracy, over levels of label noise.
 
     Args:
         grid: rows of the noise grid of one data set.
         columns: measures; those that the grid does not have are left out.
-        draws: resamples for each interval.
+        draws: resamples for each interval; as many as the tests take, so that a table and a test agree.
 
     Returns:
         One row per measure: `measure`, `rho` (Spearman over runs), `low`, `high` (95 % interval,

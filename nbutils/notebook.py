@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from nbutils.archive import archive_folder, read_archive
 from nbutils.comparisons import between_run_table
+from nbutils.conclusions import counted
 from nbutils.datasets import load_dataset
 from nbutils.display import Html, callout, format_number, interval_text, say, show, show_table
 from nbutils.evidence import Evidence, headline, is_registered, verdict
@@ -29,6 +30,7 @@ from nbutils.results import Results
 __all__ = ["Page", "open_page"]
 
 NO_GRID = "The study has no grid of label noise on this data set, so networks are not compared with each other here."
+TRAINING = ("seeds", "seed", "epochs", "density", "device", "jobs")  # parameters of runs that are made, not read
 # Hypothesis -> what it is about, and its page.
 CLAIMS = {
     "H1": ("communities", "h1_communities"),
@@ -107,7 +109,7 @@ class Page:
     def show_tests(self, hypothesis: str) -> Html:
         """All tests of a hypothesis on this data set as a table: registered first, then exploratory."""
         tests = self.tests(hypothesis) + self.tests(hypothesis, registered=False)
-        family = " and ".join(self._datasets())
+        family = counted(self._datasets())
         caption = (
             f"Tests of {hypothesis}. Rows with true labels, or all noise levels, were registered and decide; their p "
             f"values are adjusted (Holm) over all registered tests on {family}. The other rows explore."
@@ -211,8 +213,11 @@ def open_page(template: str, namespace: Mapping[str, Any]) -> Page:
     page = Page(template, check_parameters(template, values, given=[*values, *_injected_names()]))
     origin = provenance()
     versions = origin["versions"]
+    studies = page.parameters.studies().values()
+    unused = TRAINING if studies and not any(studies) else ()  # the runs of committed tables are what they are
+    shown = [f"{name} = {value!r}" for name, value in page.parameters.model_dump().items() if name not in unused]
     line = (
-        f"Checked: {', '.join(f'{k} = {v!r}' for k, v in page.parameters.model_dump().items())}. Commit "
+        f"Checked: {', '.join(shown)}. Commit "
         f"`{origin['commit']}`, Python {versions['python']}, torch {versions['torch']}, {origin['device']}."
     )
     display(say(line))
