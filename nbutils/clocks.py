@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from nbutils.conclusions import counted
 from nbutils.display import format_number
 from nbutils.memorising import at_turn, title_of, turn_of
 from nbutils.reference import MEMORISED
@@ -15,26 +17,30 @@ from nbutils.results import Results
 from nbutils.stats import bootstrap_interval
 from nbutils.turning import left_out_rise
 
-__all__ = ["answers", "clock_table", "clock_words", "hurried_sentence"]
+__all__ = ["answers", "clock_table", "clock_words", "rate_sentence"]
 
 CLOCKS = {"epoch": "epoch", "updates": "updates", "accuracy": "train_accuracy"}
 NEAR = 0.05  # training accuracies that differ by no more count as the same
 
 
-def hurried_sentence(studies: Sequence[Results]) -> str:
-    """What became of long runs at the paper's learning rate, where that was too high to memorise; or that none was.
+def rate_sentence(studies: Sequence[Results]) -> str:
+    """Learning rates of the long runs, and what became of runs at the paper's rate where that was too high to memorise.
 
     Args:
         studies: results of data sets.
     """
-    found = []
+    titles, reached = defaultdict(list), []
     for result in studies:
+        rates = result.runs.set_index("run")["learning_rate"]
+        if not (run := result.part("memorising")).empty:
+            titles[rates[run["run"].iloc[0]]].append(title_of(result))
         if not (run := result.part("hurried")).empty:
             last = run.loc[run["epoch"].idxmax()]
-            found.append(f"{last['train_accuracy']:.2f} after {last['epoch']} epochs on {title_of(result)}")
-    if not found:
-        return "All long runs learn at the paper's learning rate."
-    return f"At the paper's learning rate, training accuracy came no further than {'; '.join(found)}."
+            reached.append(f"{last['train_accuracy']:.2f} after {last['epoch']} epochs on {title_of(result)}")
+    text = f"Learning rate of the long runs: {'; '.join(f'{rate:g} on {counted(n)}' for rate, n in titles.items())}."
+    if not reached:
+        return text
+    return f"{text} At the paper's rate, training accuracy came no further than {'; '.join(reached)}."
 
 
 def clock_table(long: pd.DataFrame, networks: pd.DataFrame, measure: str = "binned_entropy") -> pd.DataFrame:

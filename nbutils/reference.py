@@ -24,8 +24,9 @@ SMALL = {name: Study(dataset=name) for name in ("digits", "mnist-5k")}
 RELEASED = "mnist"  # the data set on which the released code is taken apart
 MEMORISED = 0.95  # training accuracy at which random labels count as learned
 LONGEST = 500  # epochs
-# Data sets whose random labels are not memorised in that time at the paper's learning rate of 0.001, but at this one.
-HURRIED, PATIENT = ("fashion-mnist", "cifar10", "plantvillage"), 0.0001
+# Learning rate of memorising runs. At the paper's 0.001 MNIST's random labels are memorised in that time, but not those of
+# the two data sets whose hurried runs are kept; on CIFAR-10 it was not tried.
+PATIENT, AT_ONCE, HURRIED = 0.0001, ("mnist",), ("fashion-mnist", "plantvillage")
 
 
 def reference_study(name: str) -> Study:
@@ -86,6 +87,7 @@ def reference_tasks(name: str) -> list[Task]:
     memorising = study.run_spec(dataset=study.grid or study.dataset, **long)
     if name in HURRIED:
         tasks.append(Task(memorising, light, "hurried"))
+    if name not in AT_ONCE:
         memorising = memorising.model_copy(update={"learning_rate": PATIENT})
     tasks.append(Task(memorising, light, "memorising"))
     if name == RELEASED:
