@@ -24,8 +24,8 @@ SMALL = {name: Study(dataset=name) for name in ("digits", "mnist-5k")}
 RELEASED = "mnist"  # the data set on which the released code is taken apart
 MEMORISED = 0.95  # training accuracy at which random labels count as learned
 LONGEST = 500  # epochs
-# Learning rate of memorising runs. At the paper's 0.001 MNIST's random labels are memorised in that time, but not those of
-# the two data sets whose hurried runs are kept; on CIFAR-10 it was not tried.
+# Learning rate of memorising runs. At the paper's 0.001 MNIST's random labels are memorised in that time, but not those
+# of the two data sets whose hurried runs are kept; on CIFAR-10 it was not tried.
 PATIENT, AT_ONCE, HURRIED = 0.0001, ("mnist",), ("fashion-mnist", "plantvillage")
 
 
