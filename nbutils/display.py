@@ -154,7 +154,11 @@ def interval_text(value: float, low: float, high: float, digits: int = 2) -> str
     Examples:
         >>> interval_text(-0.25, -0.5, 0.125)
         '−0.25 (−0.50\\xa0to\\xa00.12)'
+        >>> interval_text(*[float("nan")] * 3)
+        '–'
     """
+    if np.isnan([value, low, high]).all():
+        return format_number(value)
     first, *limits = (format_number(x, digits) for x in (value, low, high))
     return f"{first} ({BETWEEN.join(limits)})"
 

@@ -101,14 +101,18 @@ def community_classes(fired: np.ndarray, labels: np.ndarray, communities: np.nda
     """How often the neurons of each community fire on each class, relative to their mean rate."""
     found = answers_to(fired, labels, communities)
     relative = found[np.unique(labels)].to_numpy()
+    names = [readable(name) for name in classes]
+    longest = max(map(len, names))
+    upright = longest * len(names) > 80  # letters that fit side by side below the map
     with figure_style():
-        fig, ax = plt.subplots(figsize=(6.4, 0.34 * len(found) + 1.3))
-        rows = [f"{c + 1}  ({n} neurons)" for c, n in zip(found["community"], found["neurons"], strict=True)]
+        fig, ax = plt.subplots(figsize=(6.4, 0.34 * len(found) + 1.3 + (0.075 * longest if upright else 0)))
+        sizes = zip(found["community"], found["neurons"], strict=True)
+        rows = [f"{c + 1}  ({n} neuron{'s' if n > 1 else ''})" for c, n in sizes]
         options = {"vmin": 0, "vmax": max(2.0, relative.max()), "cmap": "viridis", "annot": True, "fmt": ".1f"}
         sns.heatmap(
             relative,
             ax=ax,
-            xticklabels=list(classes),
+            xticklabels=names,
             yticklabels=rows,
             annot_kws={"size": 8},
             cbar_kws={"label": "firing, relative to mean"},
@@ -116,6 +120,7 @@ def community_classes(fired: np.ndarray, labels: np.ndarray, communities: np.nda
         )
         ax.set(xlabel="class of the image", ylabel="community")
         ax.tick_params(axis="y", rotation=0)
+        ax.tick_params(axis="x", rotation=90 if upright else 0)
         plt.close(fig)
     return fig
 

@@ -145,6 +145,15 @@ def test_no_traceback_no_placeholder_no_machine(project, pages):
         assert str(Path.home()) not in text or str(Path.home()) == "/", path
 
 
+def test_no_page_shows_a_warning(project):
+    found = sorted((project / "book/pages").rglob("*.ipynb"))
+    assert len(found) > 15
+    for path in found:
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        outputs = [output for cell in cells for output in cell.get("outputs", [])]
+        assert not [o["text"] for o in outputs if o.get("name") == "stderr"], path
+
+
 def test_pages_show_verdicts_and_honest_words(project):
     for name in ("h1_communities", "h2_modularity", "h3_entropy"):
         text = (project / f"book/_build/html/book/pages/mnist-5k/{name}.html").read_text("utf-8")

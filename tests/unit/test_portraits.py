@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from nbutils.datasets import Dataset, load_dataset
 from nbutils.datasheets import PLANTS, read_datasheet
 from nbutils.display import show
-from nbutils.portraits import class_brightness, class_counts, mean_images, sample_images
+from nbutils.portraits import class_brightness, class_counts, community_classes, mean_images, sample_images
 
 
 @pytest.fixture
@@ -67,3 +68,17 @@ def test_figures_of_every_class(plants):
     text = show(class_counts(table), "caption", "alt").text
     assert text.count("400 + 100") == 10
     assert "Tomato: Target Spot" in show(class_brightness(plants), "caption", "alt").text
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("names", [PLANTS, tuple("0123456789")])
+def test_answers_of_communities_leave_room_for_the_names(rng, names):
+    labels = np.arange(150) % len(names)
+    figure = community_classes(rng.random((150, 6)) < 0.5, labels, np.array([0, 0, 1, 1, 2, -1]), names)
+    figure.savefig(io.BytesIO(), format="svg")
+    heat = figure.axes[0]
+    rows = [text.get_text() for text in heat.get_yticklabels()]
+    assert rows == ["1  (2 neurons)", "2  (2 neurons)", "3  (1 neuron)"]
+    boxes = [text.get_window_extent() for text in heat.get_xticklabels()]
+    assert all(left.x1 <= right.x0 for left, right in pairwise(boxes)), "names touch"
+    assert heat.get_window_extent().height > 50
