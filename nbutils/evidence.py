@@ -120,8 +120,8 @@ def is_registered(evidence: Evidence) -> bool:
     return evidence.condition in ("true", "all")
 
 
-def headline(evidence: Sequence[Evidence], dataset: str, hypothesis: str) -> tuple[str, Evidence | None]:
-    """A hypothesis on a data set in short: its verdict, and the test whose effect says most.
+def headline(evidence: Sequence[Evidence], dataset: str, hypothesis: str) -> tuple[str, str, Evidence | None]:
+    """A hypothesis on a data set in short: its verdict, the tests it misses, and the test whose effect says most.
 
     Args:
         evidence: all tests of a study, adjusted.
@@ -129,17 +129,21 @@ def headline(evidence: Sequence[Evidence], dataset: str, hypothesis: str) -> tup
         hypothesis: key of `MAIN_TESTS`.
 
     Returns:
-        The verdict, "inconclusive" without any test; and the first main test that has an effect, None if none has.
+        The verdict ("inconclusive" without any test); words such as " (misses H1b)", empty if it misses none; and the
+        first main test that has an effect, None if none has.
 
     Examples:
         >>> test = Evidence("digits", "true", "H1", "H1a null", "Q above its null", 0.5, 0.4, 0.6)
-        >>> word, main = headline([test], "digits", "H1")
-        >>> word, main.estimate
-        ('supported', 0.5)
+        >>> missed = Evidence("digits", "true", "H1", "H1b", "more communities", 0.5, -0.5, 1.5)
+        >>> word, misses, main = headline([test, missed], "digits", "H1")
+        >>> word, misses, main.estimate
+        ('not supported', ' (misses H1b)', 0.5)
     """
     own = [e for e in evidence if (e.dataset, e.hypothesis) == (dataset, hypothesis) and is_registered(e)]
     shown = [e for test in MAIN_TESTS[hypothesis] for e in own if e.test == test and np.isfinite(e.estimate)]
-    return verdict(own) if own else "inconclusive", shown[0] if shown else None
+    missed = ", ".join(e.test for e in own if e.outcome in ("fails", "opposite"))
+    misses = f" (misses {missed})" if missed else ""
+    return verdict(own) if own else "inconclusive", misses, shown[0] if shown else None
 
 
 def evidence_table(evidence: Sequence[Evidence]) -> pd.DataFrame:

@@ -35,12 +35,12 @@ def glance_text(results: Sequence[Results], evidence: Sequence[Evidence]) -> str
     for result in results:
         cells = [_cell(*headline(evidence, result.dataset, hypothesis)) for hypothesis in MAIN_TESTS]
         rows.append(f"| {result.dataset} | {' | '.join(cells)} |")
-    runs = pd.concat([result.runs for result in results])
+    runs = pd.concat([result.runs[["seed", "commit"]] for result in results])
     commits = ", ".join(f"`{commit}`" for commit in sorted(set(runs["commit"])))
     main = {test for tests in MAIN_TESTS.values() for test in tests}
     asked = {e.test: e.question for e in evidence if e.test in main and is_registered(e) and np.isfinite(e.estimate)}
     source = (
-        f"Each verdict with its main effect and 95 % interval: "
+        f"Each verdict with the tests it misses, its main effect and 95 % interval: "
         f"{'; '.join(f'{test}, {asked[test]}' for test in sorted(asked))}. {len(runs)} networks, "
         f"{runs['seed'].max() + 1} per label condition; trained at commit {commits}."
     )
@@ -49,9 +49,10 @@ def glance_text(results: Sequence[Results], evidence: Sequence[Evidence]) -> str
     )
 
 
-def _cell(word: str, main: Evidence | None) -> str:
-    """A verdict with its main effect."""
-    return f"**{word}**: {main.test} {interval_text(main.estimate, main.low, main.high)}" if main else f"**{word}**"
+def _cell(word: str, misses: str, main: Evidence | None) -> str:
+    """A verdict, the tests it misses, and its main effect."""
+    effect = f": {main.test} {interval_text(main.estimate, main.low, main.high)}" if main else ""
+    return f"**{word}**{misses}{effect}"
 
 
 def write_glance(root: Path, results: Sequence[Results], evidence: Sequence[Evidence]) -> None:

@@ -97,13 +97,15 @@ class Page:
         for name in self._datasets():
             cells = [name]
             for hypothesis, (_, page) in CLAIMS.items():
-                word, main = headline(self.evidence, name, hypothesis)
+                word, misses, main = headline(self.evidence, name, hypothesis)
                 record(f"{hypothesis} verdict on {name}", word)
                 effect = f", {main.test} {_with_interval(main)}" if main else ""
-                cells.append(f"[{word}](../{name}/{page}.html){effect}")
+                cells.append(f"[{word}](../{name}/{page}.html){misses}{effect}")
             rows.append(cells)
         columns = ["data set", *(f"{h}: {claim}" for h, (claim, _) in CLAIMS.items())]
-        caption = "Verdicts, computed from the registered tests, each with its main effect and 95 % interval."
+        caption = (
+            "Verdicts, computed from the registered tests: which they miss, and the main effect with its 95 % interval."
+        )
         return show_table(pd.DataFrame(rows, columns=columns), caption)
 
     def show_tests(self, hypothesis: str) -> Html:

@@ -27,9 +27,9 @@ def test_each_verdict_comes_with_its_main_effect(results):
     text = glance_text([results], TESTS)
     row = next(line for line in text.splitlines() if line.startswith("| digits"))
     h1, h2, h3 = (cell.strip().replace("\xa0", " ") for cell in row.split("|")[2:5])
-    assert h1 == "**refuted**: H1a null 0.50 (0.40 to 0.60)", "random labels do not decide"
+    assert h1 == "**refuted** (misses H1b): H1a null 0.50 (0.40 to 0.60)", "random labels do not decide"
     assert h2 == "**supported**: H2b 0.25 (0.12 to 0.38)"
-    assert h3.startswith("**refuted**: H3a −0.25"), "a test that was not planned has no effect to show"
+    assert h3.startswith("**refuted** (misses H3a): H3a −0.25"), "a test that was not planned has no effect to show"
     assert "H1a null, Q above its null; H2b, rank correlation; H3a, own minus others." in text
     assert "2 networks, 2 per label condition; trained at commit `abc`." in text
 
