@@ -1,8 +1,8 @@
 """Committed results are what the code computes: one run of each kind is made again and compared, row by row.
 
-On the platform that made the tables networks are the same to the last bit, and every value must agree to nine digits: a
-linear algebra library adds in an order that hangs on its number of threads. Elsewhere roundings differ in training, too,
-which turns them into other networks: there accuracies must agree within 0.02 and modularity within 0.1.
+On the platform that made the tables networks are the same to the last bit, and every value must agree to nine digits:
+the order in which a linear algebra library adds hangs on its number of threads. Elsewhere roundings differ in training,
+too, which makes other networks: there accuracies must agree within 0.02 and modularity within 0.1.
 """
 
 from __future__ import annotations
