@@ -216,10 +216,13 @@ def run_together(specs: Sequence[RunSpec], store: Store | None = None) -> list[R
             locks.enter_context(store.lock(where))
         missing = [where for where in missing if store.read(where) is None]
         if missing:
+            from threadpoolctl import threadpool_limits
+
             from nbutils.recording import record_runs  # loads PyTorch, which reading a stored run never needs
 
             start = time.perf_counter()
-            made = record_runs([found[where] for where in missing])
+            with threadpool_limits(1):  # NumPy's sums, too, must not depend on how many cores there are
+                made = record_runs([found[where] for where in missing])
             seconds = round((time.perf_counter() - start) / len(missing), 3)
             for where, (summary, arrays) in zip(missing, made, strict=True):
                 record = {**_determinants(found[where]), **summary, "seconds": seconds, "provenance": provenance()}

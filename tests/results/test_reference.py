@@ -1,8 +1,7 @@
 """Committed results are what the code computes: one run of each kind is made again and compared, row by row.
 
-On the platform that made the tables networks are the same to the last bit, and every value must agree to nine digits:
-the order in which a linear algebra library adds hangs on its number of threads. Elsewhere roundings differ in training,
-too, which makes other networks: there accuracies must agree within 0.02 and modularity within 0.1.
+On the platform that made the tables every value must be the same to the last bit. Elsewhere roundings differ, and
+training turns them into other networks: there accuracies must agree within 0.02 and modularity within 0.1.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def compare(kept: pd.DataFrame, made: pd.DataFrame, exact: bool, keys: list[str]
     pair = [table[both].sort_values(keys, ignore_index=True) for table in (kept, made)]
     assert len(pair[0]) == len(pair[1]) > 0
     if exact:
-        pd.testing.assert_frame_equal(*pair, check_dtype=False, check_categorical=False, rtol=1e-9, atol=1e-12)
+        pd.testing.assert_frame_equal(*pair, check_dtype=False, check_categorical=False, check_exact=True)
     for name in TOLERANCE if not exact else ():
         if name in both:
             assert np.allclose(pair[0][name], pair[1][name], atol=TOLERANCE[name]), name
