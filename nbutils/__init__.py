@@ -28,7 +28,7 @@ _WHERE = {
     "datasets": ("Dataset", "load_dataset"),
     "datasheets": ("label_conditions", "read_datasheet"),
     "devices": ("resolve_device",),
-    "display": ("callout", "fold", "say", "show", "show_table"),
+    "display": ("callout", "fold", "interval_text", "say", "show", "show_table"),
     "entropy": ("binned_entropy", "class_conditional_entropy", "firing_entropy", "pattern_entropy", "unique_share"),
     "graphs": ("activation_pattern_graph", "graph_from_counts", "graph_from_pairs", "to_networkx"),
     "events": ("against_chance", "between_searches", "community_events", "compare_partitions"),

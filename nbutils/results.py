@@ -126,8 +126,9 @@ class Results:
         return self.table[self.table["parts"].str.split().map(lambda parts: name in parts)]
 
     def conditions(self) -> pd.DataFrame:
-        """Rows of the label conditions, all seeds."""
-        return self.part("conditions")
+        """Rows of the label conditions, all seeds; true labels first, random ones last."""
+        rows = self.part("conditions")
+        return rows.iloc[np.argsort(rows["labels"].map(CONDITIONS.index).to_numpy(int), kind="stable")]
 
     def noise_grid(self) -> pd.DataFrame:
         """Rows of the eight label-noise levels, the same few seeds at every level; first and last epoch."""

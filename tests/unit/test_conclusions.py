@@ -57,10 +57,14 @@ def test_exploratory_tests_decide_nothing():
 def test_class_preference():
     more, less = results("x", 1.2, 1), results("y", 0.5, 1)
     assert preference_sentence([more, less]) == (
-        "Class preference alone makes graphs at least as modular as real firing on x; "
-        "on y real firing is more modular than that."
+        "Beside real firing, class preference alone makes graphs that are at least as modular on x; less modular on y."
     )
-    assert preference_sentence([more]).endswith("as real firing on x.")
+    mixed = results("z", 1.0, 1)
+    mixed.table.loc[mixed.table["run"] == "00", "null_within"] -= 0.1
+    mixed.table.loc[mixed.table["run"] == "01", "null_within"] += 0.1
+    assert preference_sentence([mixed, more]).endswith(
+        "not clearly more or less modular on z; at least as modular on x."
+    )
 
 
 def test_ranks_of_measures():
