@@ -15,7 +15,16 @@ from nbutils.hypotheses import DRAWS
 from nbutils.series import partial_correlation, partial_from, saturating_curve
 from nbutils.stats import bootstrap_interval
 
-__all__ = ["BASELINES", "between_run_table", "measure_name", "naive_table", "partial_between", "selectivity_share"]
+__all__ = [
+    "BASELINES",
+    "GIVEN",
+    "between_run_table",
+    "held_fixed_table",
+    "measure_name",
+    "naive_table",
+    "partial_between",
+    "selectivity_share",
+]
 
 # Column of the results table -> what it is called on a page.
 BASELINES = {
@@ -39,6 +48,13 @@ BASELINES = {
     "train_accuracy": "training accuracy",
     "parameter_norm": "parameter norm",
     "distance": "distance from initialisation",
+}
+# What is held fixed between networks.
+GIVEN = {
+    "mean_cofiring": "given mean co-firing",
+    "train_loss": "given training loss",
+    "train_accuracy": "given training accuracy",
+    "noise": "given the noise level",
 }
 
 
@@ -158,6 +174,24 @@ def partial_between(
     known, tail = found[np.isfinite(found)], (1 - RULES.level) / 2
     low, high = np.quantile(known, [tail, 1 - tail]) if known.size else (np.nan, np.nan)
     return partial_correlation(x, y, z), (float(low), float(high))
+
+
+def held_fixed_table(grid: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """How a measure goes with test accuracy between runs, where something else is the same.
+
+    Args:
+        grid: rows of the noise grid of one data set.
+        measure: column.
+
+    Returns:
+        One row per key of `GIVEN` that the grid has: `given`, `rho`, `low`, `high`, see :func:`partial_between`.
+    """
+    last, rows = grid[grid["epoch"] == grid["epoch"].max()], []
+    for column in (name for name in GIVEN if name in last):
+        series = last[measure], last["test_accuracy"], last["noise"], last[column]
+        rho, interval = partial_between(*series, np.random.default_rng(RULES.seed))
+        rows.append((column, rho, *interval))
+    return pd.DataFrame(rows, columns=["given", "rho", "low", "high"])
 
 
 def selectivity_share(table: pd.DataFrame) -> pd.DataFrame:

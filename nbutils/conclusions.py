@@ -6,11 +6,22 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from nbutils.comparisons import BASELINES, between_run_table, selectivity_share
+from nbutils.comparisons import BASELINES, GIVEN, between_run_table, held_fixed_table, selectivity_share
+from nbutils.display import interval_text
 from nbutils.evidence import Evidence, is_registered, verdict
+from nbutils.hypotheses import H2_MEASURE, H3_MEASURE
 from nbutils.results import Results
 
-__all__ = ["baseline_ranks", "counted", "hypothesis_sentence", "preference_sentence", "rank_sentence"]
+__all__ = [
+    "baseline_ranks",
+    "counted",
+    "held_fixed",
+    "held_fixed_sentence",
+    "held_fixed_words",
+    "hypothesis_sentence",
+    "preference_sentence",
+    "rank_sentence",
+]
 
 WORDS = ("supported", "not supported", "refuted", "inconclusive")
 
@@ -87,8 +98,14 @@ def baseline_ranks(results: Sequence[Results]) -> pd.DataFrame:
 
     Returns:
         One row per measure: `measure`, one column per data set, `mean` (of the absolute values), strongest first.
+
+    Raises:
+        ValueError: no data set has a grid.
     """
     gridded = [r for r in results if len(r.noise_grid())]
+    if not gridded:
+        names = counted([r.dataset for r in results])
+        raise ValueError(f"study must hold a data set with a grid of label noise, received {names}")
     tables = [between_run_table(r.noise_grid(), draws=2).set_index("measure")["rho"] for r in gridded]
     found = pd.concat(tables, axis=1, keys=[r.dataset for r in gridded])
     found["mean"] = found.abs().mean(axis=1)
@@ -117,3 +134,43 @@ def rank_sentence(ranks: pd.DataFrame, measure: str) -> str:
         above = [*above[:3], f"{place - 3} others"]
     after = f", after {counted(above)}" if place else ""
     return f"By the strength of that correlation, {name} is number {place + 1} of {len(ranks)}{after}."
+
+
+def held_fixed(results: Sequence[Results]) -> pd.DataFrame:
+    """How modularity and pattern entropy go with test accuracy between networks, where something else is the same.
+
+    Args:
+        results: of each data set; those without a grid of label noise are left out.
+
+    Returns:
+        One row per measure, data set and quantity held fixed: `measure`, `dataset`, and the columns of
+        :func:`nbutils.comparisons.held_fixed_table`.
+    """
+    grids = {result.dataset: result.noise_grid() for result in results}
+    tables = [
+        held_fixed_table(grid, measure).assign(measure=measure, dataset=name)
+        for measure in (H2_MEASURE, H3_MEASURE)
+        for name, grid in grids.items()
+        if len(grid)
+    ]
+    return pd.concat(tables, ignore_index=True)
+
+
+def held_fixed_words(held: pd.DataFrame) -> pd.DataFrame:
+    """A table of :func:`held_fixed` for readers: one row per measure and data set, one column per quantity."""
+    words = held.assign(text=[interval_text(*row) for row in held[["rho", "low", "high"]].to_numpy()])
+    wide = words.pivot(index=["measure", "dataset"], columns="given", values="text")
+    wide = wide.loc[held[["measure", "dataset"]].drop_duplicates().itertuples(index=False, name=None), list(GIVEN)]
+    return wide.rename(columns=GIVEN).rename(index=BASELINES, level=0).rename_axis(columns=None).reset_index()
+
+
+def held_fixed_sentence(held: pd.DataFrame) -> str:
+    """On which data sets the predicted correlation is left between networks with the same share of redrawn labels."""
+    same = held[held["given"] == "noise"]
+    rising = same[(same["measure"] == H2_MEASURE) & (same["low"] > 0)]["dataset"]
+    falling = same[(same["measure"] == H3_MEASURE) & (same["high"] < 0)]["dataset"]
+    places = [counted(list(names)) for names in (same["dataset"].unique(), rising, falling)]
+    return (
+        "Between networks with the same label noise, of {}, modularity still rises with test accuracy on {}, and "
+        "pattern entropy still falls with it on {}."
+    ).format(*places)

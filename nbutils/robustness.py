@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nbutils.comparisons import partial_between
+from nbutils.comparisons import GIVEN, held_fixed_table
 from nbutils.conclusions import counted
 from nbutils.display import format_number
 from nbutils.evidence import RULES, Evidence, verdict
 from nbutils.hypotheses import TESTS, evaluate_test, is_between, rows_of
 from nbutils.results import Results
-from nbutils.sceptic import GIVEN, PRIMARY, Attack, plan_attacks
+from nbutils.sceptic import PRIMARY, Attack, plan_attacks
 from nbutils.stats import bootstrap_interval, sign_flip
 
 __all__ = ["attacks", "flip_table", "kind_table", "registered_tests", "survival", "survival_sentences"]
@@ -235,10 +235,6 @@ def _against_the_rest(base: Evidence, rows: pd.DataFrame) -> Iterator[tuple[Atta
 
 
 def _held_fixed(base: Evidence, rows: pd.DataFrame) -> Iterator[tuple[Attack, str, Evidence]]:
-    last = rows[rows["epoch"] == rows["epoch"].max()]
-    for column, words in GIVEN.items():
-        if column in last:
-            values = last[PRIMARY[base.hypothesis]], last["test_accuracy"], last["noise"], last[column]
-            estimate, (low, high) = partial_between(*values, np.random.default_rng(RULES.seed))
-            found = replace(base, estimate=estimate, low=low, high=high, p_value=float("nan"))
-            yield Attack("held fixed", words), "", found
+    for row in held_fixed_table(rows, PRIMARY[base.hypothesis]).itertuples():
+        found = replace(base, estimate=row.rho, low=row.low, high=row.high, p_value=float("nan"))
+        yield Attack("held fixed", GIVEN[row.given]), "", found

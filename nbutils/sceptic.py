@@ -12,7 +12,7 @@ import pandas as pd
 
 from nbutils.hypotheses import H2_MEASURE, H3_MEASURE, TESTS, is_between
 
-__all__ = ["GIVEN", "PRIMARY", "Attack", "plan_attacks"]
+__all__ = ["PRIMARY", "Attack", "plan_attacks"]
 
 PRIMARY = {"H2": H2_MEASURE, "H3": H3_MEASURE}  # column that a hypothesis is about
 LAYER = {"H2": "Q of layer {}", "H3": "entropy of layer {}"}
@@ -25,13 +25,6 @@ OTHERS = {
         "firing_entropy": "entropy of single neurons",
         "binned_entropy": "binned entropy (the paper's)",
     },
-}
-# What is held fixed between networks.
-GIVEN = {
-    "mean_cofiring": "given mean co-firing",
-    "train_loss": "given training loss",
-    "train_accuracy": "given training accuracy",
-    "noise": "given the noise level",
 }
 FEWEST = 3  # epochs that a correlation within a run needs
 

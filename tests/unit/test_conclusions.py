@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbutils.conclusions import baseline_ranks, hypothesis_sentence, preference_sentence, rank_sentence
+from nbutils.conclusions import (
+    baseline_ranks,
+    held_fixed,
+    held_fixed_sentence,
+    held_fixed_words,
+    hypothesis_sentence,
+    preference_sentence,
+    rank_sentence,
+)
 from nbutils.evidence import Evidence
 from nbutils.results import Results
 
@@ -76,3 +84,37 @@ def test_ranks_of_measures():
     assert row["mean"] == pytest.approx(1)
     assert "number 1 of 2." in rank_sentence(ranks, "modularity")
     assert "number 2 of 2, after modularity Q (H2)." in rank_sentence(ranks, "margin")
+    bare = results("z", 1, 1)
+    with pytest.raises(ValueError, match="a grid of label noise, received z"):
+        baseline_ranks([replace(bare, table=bare.table.assign(parts="conditions"))])
+
+
+def noisy(name: str, own: float) -> Results:
+    """A grid in which modularity follows the noise level, and beyond it accuracy as much as `own` says."""
+    rng, rows = np.random.default_rng(1), []
+    for level in range(8):
+        for seed in range(5):
+            luck = 0.3 * rng.standard_normal()
+            values = {"train_loss": level, "mean_cofiring": rng.random(), "pattern_entropy": rng.random()}
+            values |= {"test_accuracy": luck - level, "modularity": own * luck - level + 0.1 * rng.standard_normal()}
+            rows.append({"run": f"{level}{seed}", "noise": level / 7, "epoch": 3, "train_accuracy": -level, **values})
+    table = pd.DataFrame(rows).assign(parts="noise", labels="")
+    return Results(name, table, table[["run", "parts"]], {}, {})
+
+
+def test_what_is_left_between_networks_with_the_same_noise():
+    held = held_fixed([noisy("x", 1.0), noisy("y", 0.0)])
+    assert len(held) == 2 * 2 * 4
+    rho = held.set_index(["measure", "dataset", "given"])["rho"]
+    assert rho["modularity", "x", "noise"] > 0.7
+    assert abs(rho["modularity", "y", "noise"]) < 0.4
+    assert rho["modularity", "y", "mean_cofiring"] > 0.9  # which has nothing to do with either
+    assert held_fixed_sentence(held) == (
+        "Between networks with the same label noise, of x and y, modularity still rises with test accuracy on x, and "
+        "pattern entropy still falls with it on none."
+    )
+    words = held_fixed_words(held)
+    assert list(words.columns[:3]) == ["measure", "dataset", "given mean co-firing"]
+    assert list(words["dataset"]) == ["x", "y", "x", "y"]
+    assert words["measure"][0] == "modularity Q (H2)"
+    assert words["given the noise level"][0].startswith(f"{rho['modularity', 'x', 'noise']:.2f} (")
