@@ -161,7 +161,12 @@ def held_fixed_words(held: pd.DataFrame) -> pd.DataFrame:
     words = held.assign(text=[interval_text(*row) for row in held[["rho", "low", "high"]].to_numpy()])
     wide = words.pivot(index=["measure", "dataset"], columns="given", values="text")
     wide = wide.loc[held[["measure", "dataset"]].drop_duplicates().itertuples(index=False, name=None), list(GIVEN)]
-    return wide.rename(columns=GIVEN).rename(index=BASELINES, level=0).rename_axis(columns=None).reset_index()
+    return (
+        wide.rename(columns=GIVEN)
+        .rename(index=lambda name: name.replace("_", " "), level=0)
+        .rename_axis(columns=None)
+        .reset_index()
+    )
 
 
 def held_fixed_sentence(held: pd.DataFrame) -> str:
