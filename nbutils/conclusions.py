@@ -159,14 +159,9 @@ def held_fixed(results: Sequence[Results]) -> pd.DataFrame:
 def held_fixed_words(held: pd.DataFrame) -> pd.DataFrame:
     """A table of :func:`held_fixed` for readers: one row per measure and data set, one column per quantity."""
     words = held.assign(text=[interval_text(*row) for row in held[["rho", "low", "high"]].to_numpy()])
-    wide = words.pivot(index=["measure", "dataset"], columns="given", values="text")
-    wide = wide.loc[held[["measure", "dataset"]].drop_duplicates().itertuples(index=False, name=None), list(GIVEN)]
-    return (
-        wide.rename(columns=GIVEN)
-        .rename(index=lambda name: name.replace("_", " "), level=0)
-        .rename_axis(columns=None)
-        .reset_index()
-    )
+    index = ["measure", "dataset"]
+    wide = words.pivot_table(index=index, columns="given", values="text", aggfunc="first", sort=False).reset_index()
+    return wide.rename(columns=GIVEN).rename_axis(columns=None).replace("_", " ", regex=True)
 
 
 def held_fixed_sentence(held: pd.DataFrame) -> str:
