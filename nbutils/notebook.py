@@ -165,7 +165,7 @@ class Page:
         """Rank correlation of measures with test accuracy between networks, or a sentence that there is no grid."""
         grid = self.results.noise_grid()
         if grid.empty:
-            return say(NO_GRID)
+            return say("Without that grid there are no correlations between networks to list.")
         table = between_run_table(grid, columns)
         return show_table(table, f"{caption} Intervals resample noise levels.", digits=2)
 
