@@ -24,20 +24,20 @@ NEAR = 0.05  # training accuracies that differ by no more count as the same
 
 
 def rate_sentence(studies: Sequence[Results]) -> str:
-    """Learning rates of the long runs, and what became of runs at the paper's rate where that was too high to memorise.
+    """Learning rates and longest durations of the long runs, and what became of runs at the paper's rate.
 
     Args:
         studies: results of data sets.
     """
     titles, reached = defaultdict(list), []
     for result in studies:
-        rates = result.runs.set_index("run")["learning_rate"]
         if not (run := result.part("memorising")).empty:
-            titles[rates[run["run"].iloc[0]]].append(title_of(result))
+            settings = result.runs.set_index("run").loc[run["run"].iloc[0]]
+            titles[f"{settings['learning_rate']:g} for up to {settings['epochs']:,} epochs"].append(title_of(result))
         if not (run := result.part("hurried")).empty:
             last = run.loc[run["epoch"].idxmax()]
             reached.append(f"{last['train_accuracy']:.2f} after {last['epoch']} epochs on {title_of(result)}")
-    text = f"Learning rate of the long runs: {'; '.join(f'{rate:g} on {counted(n)}' for rate, n in titles.items())}."
+    text = f"Learning rate of the long runs: {'; '.join(f'{rate} on {counted(n)}' for rate, n in titles.items())}."
     if not reached:
         return text
     return f"{text} At the paper's rate, training accuracy came no further than {'; '.join(reached)}."

@@ -24,9 +24,10 @@ SMALL = {name: Study(dataset=name) for name in ("digits", "mnist-5k")}
 RELEASED = "mnist"  # the data set on which the released code is taken apart
 MEMORISED = 0.95  # training accuracy at which random labels count as learned
 LONGEST = 500  # epochs
-# Learning rate of memorising runs. At the paper's 0.001 MNIST's random labels are memorised in that time, but not those
-# of the two data sets whose hurried runs are kept; on CIFAR-10 it was not tried.
-PATIENT, AT_ONCE, HURRIED = 0.0001, ("mnist",), ("fashion-mnist", "plantvillage")
+# At the paper's learning rate MNIST's random labels are memorised in that time, those of the hurried data sets are not,
+# and CIFAR-10's were not tried. Elsewhere a lower rate does it; how many times as long it may take:
+PATIENT, LOW = {"fashion-mnist": 1, "cifar10": 1, "plantvillage": 3}, 0.0001
+HURRIED = ("fashion-mnist", "plantvillage")
 
 
 def reference_study(name: str) -> Study:
@@ -87,8 +88,8 @@ def reference_tasks(name: str) -> list[Task]:
     memorising = study.run_spec(dataset=study.grid or study.dataset, **long)
     if name in HURRIED:
         tasks.append(Task(memorising, light, "hurried"))
-    if name not in AT_ONCE:
-        memorising = memorising.model_copy(update={"learning_rate": PATIENT})
+    if name in PATIENT:
+        memorising = memorising.model_copy(update={"learning_rate": LOW, "epochs": PATIENT[name] * LONGEST})
     tasks.append(Task(memorising, light, "memorising"))
     if name == RELEASED:
         seeds = range(study.first_seed, study.first_seed + study.seeds)

@@ -47,7 +47,7 @@ def made_up(lowest=12, short_lowest=9, reached=0.96, speed=1.0, short=True, data
         frames.append(rows(f"whole{seed}", "conditions", "mnist", "true", seed, true, np.full(21, 0.0)))
     table = pd.concat(frames, ignore_index=True)
     runs = table.drop_duplicates("run")[["run", "parts", "dataset", "labels", "seed"]].assign(
-        batch_size=32, learning_rate=0.001
+        batch_size=32, learning_rate=0.001, epochs=1500
     )
     about = {"classes": list(range(10)), "train": 60_000}
     return Results(dataset, table, runs, {}, about, None)
@@ -120,10 +120,11 @@ def test_the_rule_in_words(options, word):
 
 def test_what_became_of_runs_at_the_paper_s_rate():
     result = made_up()
-    assert rate_sentence([result]) == "Learning rate of the long runs: 0.001 on MNIST."
+    assert rate_sentence([result]) == "Learning rate of the long runs: 0.001 for up to 1,500 epochs on MNIST."
     hurried = rows("hurried", "hurried", "mnist-10k", "random", 0, np.linspace(0.1, 0.7, 31), np.full(31, 50.0))
     both = replace(result, table=pd.concat([result.table, hurried]), runs=result.runs.assign(learning_rate=0.0001))
-    assert rate_sentence([result, both]).startswith("Learning rate of the long runs: 0.001 on MNIST; 0.0001 on MNIST.")
+    rates = "0.001 for up to 1,500 epochs on MNIST; 0.0001 for up to 1,500 epochs on MNIST."
+    assert rate_sentence([result, both]).startswith(f"Learning rate of the long runs: {rates}")
     assert "came no further than 0.70 after 30 epochs on MNIST." in rate_sentence([result, both])
     assert set(long_runs([both])["run"]) == {"long"}, "it is no long run that memorises"
 
