@@ -41,6 +41,7 @@ _WHERE = {
     "hypotheses": ("collect_evidence",),
     "information": ("mutual_information", "total_correlation"),
     "layered": ("layered_graph", "within_layer_graph"),
+    "living": ("measure_living",),
     "measurements": ("record",),
     "measures": ("MeasureSpec", "measure_communities", "measure_entropies", "measure_nulls", "measure_run"),
     "memorising": ("long_runs", "matched_table", "random_networks", "turning_table"),

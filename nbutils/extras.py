@@ -1,4 +1,4 @@
-"""What is measured on some runs only: how communities change, other specifications, the released code rebuilt."""
+"""What is measured on some runs only: how communities change, living neurons, specifications, the released code."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from nbutils.communities import detect_communities, well_defined_communities
 from nbutils.evaluations import evaluate_all
 from nbutils.events import compare_partitions
 from nbutils.evolution import answers_to, flexibility, partitions_of, track_communities
+from nbutils.living import measure_living
 from nbutils.provenance import code_digest, provenance
 from nbutils.reconstruction import released_entropy, released_graph
 from nbutils.runs import Run, run_address
@@ -61,11 +62,12 @@ def extra(run: Run, name: str) -> Found:
         name: key of `EXTRAS`.
 
     Returns:
-        "evolution": per epoch from the second on, what :func:`nbutils.events.compare_partitions` says of it and the one
-        before, and `flexibility`, the share of neurons that changed their community; array `tracked`, identity of each
-        neuron's community at every epoch. "answers": per epoch and community its size, the class that it answers to and
-        how clearly. "specifications": `specification` and `value`, see :func:`nbutils.evaluations.evaluate_all`, of the
-        trained network. "reconstruction": per epoch and variant of the released code (`VARIANTS`) `modularity`,
+        "evolution": per epoch from the second on, what :func:`nbutils.events.compare_partitions` says of it and the
+        one before, and `flexibility`, the share of neurons that changed their community; array `tracked`, identity of
+        each neuron's community at every epoch. "answers": per epoch and community its size, the class that it answers
+        to and how clearly. "living": before and after training, see :func:`nbutils.living.measure_living`.
+        "specifications": `specification` and `value`, see :func:`nbutils.evaluations.evaluate_all`, of the trained
+        network. "reconstruction": per epoch and variant of the released code (`VARIANTS`) `modularity`,
         `null_circular`, `well_defined` and `entropy`; needs checkpoints.
 
     Raises:
@@ -122,6 +124,14 @@ def _answers(run: Run) -> Made:
         table = answers_to(run.fired(int(epoch)), run.probe_labels, communities)
         found.append(table[["community", "neurons", "answers_to", "preference"]].assign(epoch=int(epoch)))
     return pd.concat(found, ignore_index=True), {}
+
+
+def _living(run: Run) -> Made:
+    rows = []
+    for epoch in (0, run.last_epoch):
+        found = measure_living(run.fired(epoch), run.probe_labels, np.random.default_rng([run.spec.seed, epoch]))
+        rows.append({"epoch": epoch, **found})
+    return pd.DataFrame(rows), {}
 
 
 def _specifications(run: Run) -> Made:
@@ -186,6 +196,7 @@ GRAPH_MAKERS = ("extras", "bits", "edges", "leiden", "arrays", "cofiring", "grap
 EXTRAS: dict[str, tuple[Callable[[Run], Made], tuple[str, ...]]] = {
     "evolution": (_evolution, (*GRAPH_MAKERS, "evolution", "events")),
     "answers": (_answers, (*GRAPH_MAKERS, "evolution", "events")),
+    "living": (_living, (*GRAPH_MAKERS, "nulls", "measures", "living")),
     "specifications": (
         _specifications,
         (

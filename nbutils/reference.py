@@ -81,7 +81,7 @@ def reference_tasks(name: str) -> list[Task]:
     """
     study = reference_study(name)
     if name in SMALL:
-        return study.tasks()
+        return [replace(task, extras=("living",)) for task in study.tasks()]
     tasks = [_with_extras(task, name == RELEASED) for task in study.tasks()]
     plain, light = MeasureSpec(density=study.density), MeasureSpec(density=study.density, null_draws=0)
     long = {"labels": "random", "seed": 0, "dropout": 0.0, "epochs": LONGEST, "stop_at": MEMORISED}
@@ -101,8 +101,8 @@ def reference_tasks(name: str) -> list[Task]:
 def _with_extras(task: Task, taken_apart: bool) -> Task:
     """The same task with what is measured beyond; and, where the released code is taken apart, with all weights."""
     if task.parts == "noise":
-        return replace(task, extras=("specifications",))
+        return replace(task, extras=("living", "specifications"))
     if taken_apart and task.run.labels == CONDITIONS[0]:
         kept = task.run.model_copy(update={"checkpoints": True})
-        return replace(task, run=kept, extras=("evolution", "answers", "reconstruction"))
-    return replace(task, extras=("evolution", "answers"))
+        return replace(task, run=kept, extras=("living", "evolution", "answers", "reconstruction"))
+    return replace(task, extras=("living", "evolution", "answers"))

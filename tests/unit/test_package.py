@@ -60,6 +60,7 @@ ORDER = [
     "series",
     "turning",
     "measures",
+    "living",
     "watching",
     "workers",
     "blocks",

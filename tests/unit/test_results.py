@@ -31,7 +31,7 @@ def results():
 
 
 def _extras(parts: str) -> tuple[str, ...]:
-    return (*(ALONE if "conditions" in parts else ()), *(("specifications",) if "noise" in parts else ()))
+    return (*(ALONE if "conditions" in parts else ()), *(("living", "specifications") if "noise" in parts else ()))
 
 
 @pytest.fixture

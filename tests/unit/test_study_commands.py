@@ -40,7 +40,7 @@ def test_a_study_is_planned_computed_and_resumed(small, tmp_path, capsys):
     assert "Tables of 4 runs, 0 of them failed" in capsys.readouterr().out
     results = read_archive(folder, "plantvillage")
     assert sorted(results.runs["parts"]) == ["conditions", "conditions", "hurried", "memorising"]
-    assert set(results.extras) == {"evolution", "answers"}
+    assert set(results.extras) == {"living", "evolution", "answers"}
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert main([*options, "--finished"]) == 0
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
