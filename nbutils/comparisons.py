@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from nbutils.correlations import between_conditions, correlation, resampled_spearman
-from nbutils.evidence import RULES
+from nbutils.correlations import between_conditions, correlation
 from nbutils.hypotheses import DRAWS
-from nbutils.series import partial_correlation, partial_from, saturating_curve
+from nbutils.series import partial_correlation, saturating_curve
 from nbutils.stats import bootstrap_interval
 
 __all__ = [
     "BASELINES",
-    "GIVEN",
     "between_run_table",
-    "held_fixed_table",
     "measure_name",
     "naive_table",
-    "partial_between",
     "selectivity_share",
 ]
 
@@ -48,13 +43,6 @@ BASELINES = {
     "train_accuracy": "training accuracy",
     "parameter_norm": "parameter norm",
     "distance": "distance from initialisation",
-}
-# What is held fixed between networks.
-GIVEN = {
-    "mean_cofiring": "given mean co-firing",
-    "train_loss": "given training loss",
-    "train_accuracy": "given training accuracy",
-    "noise": "given the noise level",
 }
 
 
@@ -138,60 +126,6 @@ def between_run_table(
         rows.append((measure_name(column), correlation(*values[:2]), low, high))
     found = pd.DataFrame(rows, columns=["measure", "rho", "low", "high"])
     return found.sort_values("rho", key=abs, ascending=False, ignore_index=True)
-
-
-def partial_between(
-    measure: Any, accuracy: Any, condition: Any, given: Any, rng: np.random.Generator, draws: int = 999
-) -> tuple[float, tuple[float, float]]:
-    """Do runs with more of a measure perform better, where a third quantity is the same?
-
-    Partial Spearman correlation over all runs; the interval resamples whole conditions.
-
-    Args:
-        measure: final value per run, shape (runs,).
-        accuracy: final accuracy per run, shape (runs,).
-        condition: condition per run, shape (runs,).
-        given: what is held fixed, shape (runs,).
-        rng: source of randomness.
-        draws: resamples.
-
-    Returns:
-        (correlation, its 95 % interval), in [-1, 1]; NaN where `given` orders the runs completely.
-
-    Examples:
-        >>> noise = np.repeat([0.0, 0.2, 0.5, 0.8, 1.0], 2)
-        >>> wiggle = np.tile([0.0, 0.1], 5)
-        >>> rho, _ = partial_between(wiggle - noise, -wiggle - noise, noise, noise, np.random.default_rng(0))
-        >>> round(rho, 2)  # both fall with the noise, which hides that one falls where the other rises
-        -1.0
-    """
-    x, y, z = (np.asarray(series, dtype=float) for series in (measure, accuracy, given))
-    names, index = np.unique(np.asarray(condition), return_inverse=True)
-    members = [np.flatnonzero(index == k) for k in range(len(names))]
-    chosen = rng.integers(len(names), size=(draws, len(names)))
-    resamples = [np.concatenate([members[k] for k in row]) for row in chosen]
-    found = partial_from(*(resampled_spearman(a, b, resamples) for a, b in ((x, y), (x, z), (y, z))))
-    known, tail = found[np.isfinite(found)], (1 - RULES.level) / 2
-    low, high = np.quantile(known, [tail, 1 - tail]) if known.size else (np.nan, np.nan)
-    return partial_correlation(x, y, z), (float(low), float(high))
-
-
-def held_fixed_table(grid: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """How a measure goes with test accuracy between runs, where something else is the same.
-
-    Args:
-        grid: rows of the noise grid of one data set.
-        measure: column.
-
-    Returns:
-        One row per key of `GIVEN` that the grid has: `given`, `rho`, `low`, `high`, see :func:`partial_between`.
-    """
-    last, rows = grid[grid["epoch"] == grid["epoch"].max()], []
-    for column in (name for name in GIVEN if name in last):
-        series = last[measure], last["test_accuracy"], last["noise"], last[column]
-        rho, interval = partial_between(*series, np.random.default_rng(RULES.seed))
-        rows.append((column, rho, *interval))
-    return pd.DataFrame(rows, columns=["given", "rho", "low", "high"])
 
 
 def selectivity_share(table: pd.DataFrame) -> pd.DataFrame:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
-from nbutils.comparisons import BASELINES, GIVEN, between_run_table, held_fixed_table, selectivity_share
-from nbutils.display import interval_text
+from nbutils.comparisons import BASELINES, between_run_table, selectivity_share
+from nbutils.confounds import GIVEN, held_fixed_table
+from nbutils.display import format_number, interval_text
 from nbutils.evidence import Evidence, is_registered, verdict
-from nbutils.hypotheses import H2_MEASURE, H3_MEASURE
+from nbutils.hypotheses import H2_MEASURE, H3_MEASURE, h1_evidence
 from nbutils.results import Results
+from nbutils.sceptic import living_only, with_living
 
 __all__ = [
     "baseline_ranks",
@@ -19,11 +22,19 @@ __all__ = [
     "held_fixed_sentence",
     "held_fixed_words",
     "hypothesis_sentence",
+    "living_sentence",
     "preference_sentence",
     "rank_sentence",
 ]
 
 WORDS = ("supported", "not supported", "refuted", "inconclusive")
+# What goes with test accuracy, where something else is held fixed; the last, which should, is a yardstick.
+HELD = {
+    H2_MEASURE: "modularity",
+    H3_MEASURE: "pattern entropy",
+    "true_accuracy": "yardstick: accuracy on the training images' true labels",
+}
+YARDSTICK = "true_accuracy"
 
 
 def counted(names: Sequence[str]) -> str:
@@ -137,7 +148,7 @@ def rank_sentence(ranks: pd.DataFrame, measure: str) -> str:
 
 
 def held_fixed(results: Sequence[Results]) -> pd.DataFrame:
-    """How modularity and pattern entropy go with test accuracy between networks, where something else is the same.
+    """How modularity, pattern entropy and a yardstick go with test accuracy where something else is the same.
 
     Args:
         results: of each data set; those without a grid of label noise are left out.
@@ -149,7 +160,7 @@ def held_fixed(results: Sequence[Results]) -> pd.DataFrame:
     grids = {result.dataset: result.noise_grid() for result in results}
     tables = [
         held_fixed_table(grid, measure).assign(measure=measure, dataset=name)
-        for measure in (H2_MEASURE, H3_MEASURE)
+        for measure in HELD
         for name, grid in grids.items()
         if len(grid)
     ]
@@ -158,19 +169,55 @@ def held_fixed(results: Sequence[Results]) -> pd.DataFrame:
 
 def held_fixed_words(held: pd.DataFrame) -> pd.DataFrame:
     """A table of :func:`held_fixed` for readers: one row per measure and data set, one column per quantity."""
-    words = held.assign(text=[interval_text(*row) for row in held[["rho", "low", "high"]].to_numpy()])
+    named = held["measure"].map(HELD)
+    words = held.assign(measure=named, text=[interval_text(*row) for row in held[["rho", "low", "high"]].to_numpy()])
     index = ["measure", "dataset"]
     wide = words.pivot_table(index=index, columns="given", values="text", aggfunc="first", sort=False).reset_index()
-    return wide.rename(columns=GIVEN).rename_axis(columns=None).replace("_", " ", regex=True)
+    return wide.rename(columns=GIVEN).rename_axis(columns=None)
 
 
 def held_fixed_sentence(held: pd.DataFrame) -> str:
-    """On which data sets the predicted correlation is left between networks with the same share of redrawn labels."""
+    """Where the predicted correlation is left between networks with the same share of redrawn labels."""
     same = held[held["given"] == "noise"]
-    rising = same[(same["measure"] == H2_MEASURE) & (same["low"] > 0)]["dataset"]
-    falling = same[(same["measure"] == H3_MEASURE) & (same["high"] < 0)]["dataset"]
-    places = [counted(list(names)) for names in (same["dataset"].unique(), rising, falling)]
+    of = {measure: rows.set_index("dataset") for measure, rows in same.groupby("measure")}
+    rising, falling = of[H2_MEASURE]["low"] > 0, of[H3_MEASURE]["high"] < 0
+    clear = of[YARDSTICK]["low"] > 0
+    places = [counted(list(found.index[found])) for found in (rising, falling, clear)]
     return (
-        "Between networks with the same label noise, of {}, modularity still rises with test accuracy on {}, and "
-        "pattern entropy still falls with it on {}."
-    ).format(*places)
+        "Between networks with the same label noise, of {}, modularity still rises with test accuracy on {} (its "
+        "correlations are {} on average), and pattern entropy still falls with it on {}. A yardstick that should rise "
+        "with it, accuracy on the true labels of the training images, visibly does on {}."
+    ).format(counted(list(rising.index)), places[0], format_number(of[H2_MEASURE]["rho"].mean(), 2), *places[1:])
+
+
+def living_sentence(results: Sequence[Results]) -> str:
+    """How many neurons died, and what the verdicts on H1 would be on graphs of living neurons only.
+
+    Verdicts, the registered ones too, are judged by p values as they are, so that only the graphs differ.
+
+    Args:
+        results: of each data set; those on which living neurons were not measured alone are left out.
+
+    Returns:
+        Two sentences; nothing without such a data set.
+    """
+    dead, words, moved = [], {}, []
+    for result in (r for r in results if "living" in r.extras):
+        table = with_living(result).conditions()
+        last = table[(table["labels"] == "true") & (table["epoch"] == table["epoch"].max())]
+        dead.append(f"{last['dead_share'].mean():.0%} on {result.dataset}")
+        was, word = (_h1_word(rows) for rows in (table, living_only(table)))
+        words.setdefault(word, []).append(result.dataset)
+        if was != word:
+            moved.append(f"{result.dataset} (it was {was})")
+    if not dead:
+        return ""
+    found = "; ".join(f"{word} on {counted(names)}" for word, names in words.items())
+    return (
+        f"Neurons that never fire after training: {counted(dead)}. On graphs of living neurons only, and by p values "
+        f"as they are, **H1** would be {found}; that is another word than on all neurons on {counted(moved)}."
+    )
+
+
+def _h1_word(table: pd.DataFrame) -> str:
+    return verdict([replace(e, adjusted=e.p_value) for e in h1_evidence(table, "true")])

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nbutils.comparisons import GIVEN, held_fixed_table
 from nbutils.conclusions import counted
+from nbutils.confounds import GIVEN, held_fixed_table
 from nbutils.display import format_number
 from nbutils.evidence import RULES, Evidence, verdict
 from nbutils.hypotheses import TESTS, evaluate_test, is_between, rows_of
 from nbutils.results import Results
-from nbutils.sceptic import PRIMARY, Attack, plan_attacks
+from nbutils.sceptic import PRIMARY, Attack, plan_attacks, with_living
 from nbutils.stats import bootstrap_interval, sign_flip
 
 __all__ = ["attacks", "flip_table", "kind_table", "registered_tests", "survival", "survival_sentences"]
@@ -53,7 +53,7 @@ def attacks(results: Results) -> pd.DataFrame:
     References:
         Steegen, Tuerlinckx, Gelman and Vanpaemel (2016), doi:10.1177/1745691616658637.
     """
-    registered, rows = registered_tests(results), []
+    registered, rows, results = registered_tests(results), [], with_living(results)
     for test, base in registered.items():
         own = [e for e in registered.values() if e.hypothesis == base.hypothesis]
         found = _attacked(test, base, rows_of(results, test)) if base.planned else ()

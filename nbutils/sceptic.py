@@ -11,8 +11,9 @@ from typing import Any
 import pandas as pd
 
 from nbutils.hypotheses import H2_MEASURE, H3_MEASURE, TESTS, is_between
+from nbutils.results import Results
 
-__all__ = ["PRIMARY", "Attack", "plan_attacks"]
+__all__ = ["PRIMARY", "Attack", "living_only", "plan_attacks", "with_living"]
 
 PRIMARY = {"H2": H2_MEASURE, "H3": H3_MEASURE}  # column that a hypothesis is about
 LAYER = {"H2": "Q of layer {}", "H3": "entropy of layer {}"}
@@ -26,6 +27,8 @@ OTHERS = {
         "binned_entropy": "binned entropy (the paper's)",
     },
 }
+LIVING = ("modularity", "null_circular", "well_defined")  # measured again on the graph of living neurons
+LEARNED = 0.2  # training accuracy below which networks have learned nothing; chance is 0.1 wherever there is a grid
 FEWEST = 3  # epochs that a correlation within a run needs
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]
@@ -82,7 +85,33 @@ def plan_attacks(test: str, rows: pd.DataFrame, threshold: float = 0.0) -> list[
     return halves + others + [Attack("threshold", name, threshold=value) for name, value in limits]
 
 
+def with_living(results: Results) -> Results:
+    """The same results, with what was measured on the graph of living neurons in columns that end in `_living`.
+
+    Args:
+        results: of one data set; returned as they are where nothing was.
+    """
+    if "living" not in results.extras:
+        return results
+    living = results.extras["living"][["run", "epoch", *LIVING]]
+    named = living.rename(columns={name: f"{name}_living" for name in LIVING}).astype({"run": object})
+    return replace(results, table=results.table.merge(named, on=["run", "epoch"], how="left", validate="one_to_one"))
+
+
+def living_only(table: pd.DataFrame) -> pd.DataFrame:
+    """The measures of living neurons in place of the registered ones; at both ends of training only.
+
+    Args:
+        table: rows of results that :func:`with_living` made.
+    """
+    return table.assign(**{name: table[f"{name}_living"] for name in LIVING})
+
+
 def _h1_attacks(test: str, rows: pd.DataFrame) -> list[Attack]:
+    return [*_h1_registered_graph(test, rows), *_living(rows)]
+
+
+def _h1_registered_graph(test: str, rows: pd.DataFrame) -> list[Attack]:
     swap = partial(_replacing, rows)
     if test == "H1a null":
         return swap("null", "within-class shuffle as null", "null_circular", "null_within")
@@ -118,7 +147,17 @@ def _series_attacks(rows: pd.DataFrame, hypothesis: str) -> list[Attack]:
 
 def _between_attacks(rows: pd.DataFrame, hypothesis: str) -> list[Attack]:
     found = [Attack("networks", "without random labels", lambda table: table[table["noise"] < 1])]
-    return [*found, *_performance(rows, "test_accuracy", "train_accuracy"), *_other_measures(rows, hypothesis)]
+    final = rows[rows["epoch"] == rows["epoch"].max()].groupby("noise")["train_accuracy"].mean()
+    if len(learned := final.index[final >= LEARNED]) < len(final):
+        name = "without levels that hardly learn"
+        found.append(Attack("networks", name, lambda table: table[table["noise"].isin(learned)]))
+    living = _living(rows) if hypothesis == "H2" else []
+    return [
+        *found,
+        *_performance(rows, "test_accuracy", "train_accuracy"),
+        *_other_measures(rows, hypothesis),
+        *living,
+    ]
 
 
 def _performance(rows: pd.DataFrame, registered: str, other: str) -> list[Attack]:
@@ -142,6 +181,12 @@ def _replacing(rows: pd.DataFrame, kind: str, name: str, target: str, source: st
     if source not in rows or rows[source].isna().all() or same:
         return []
     return [Attack(kind, name, lambda table: table.assign(**{target: sign * table[source]}))]
+
+
+def _living(rows: pd.DataFrame) -> list[Attack]:
+    if not {f"{name}_living" for name in LIVING} <= set(rows):
+        return []
+    return [Attack("measure", "living neurons only", living_only)]
 
 
 def _seeds(rest: int, table: pd.DataFrame) -> pd.DataFrame:

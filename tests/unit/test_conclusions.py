@@ -12,9 +12,11 @@ from nbutils.conclusions import (
     held_fixed_sentence,
     held_fixed_words,
     hypothesis_sentence,
+    living_sentence,
     preference_sentence,
     rank_sentence,
 )
+from nbutils.controls import made_up_study
 from nbutils.evidence import Evidence
 from nbutils.results import Results
 
@@ -97,6 +99,7 @@ def noisy(name: str, own: float) -> Results:
             luck = 0.3 * rng.standard_normal()
             values = {"train_loss": level, "mean_cofiring": rng.random(), "pattern_entropy": rng.random()}
             values |= {"test_accuracy": luck - level, "modularity": own * luck - level + 0.1 * rng.standard_normal()}
+            values["true_accuracy"] = luck - level
             rows.append({"run": f"{level}{seed}", "noise": level / 7, "epoch": 3, "train_accuracy": -level, **values})
     table = pd.DataFrame(rows).assign(parts="noise", labels="")
     return Results(name, table, table[["run", "parts"]], {}, {})
@@ -104,17 +107,36 @@ def noisy(name: str, own: float) -> Results:
 
 def test_what_is_left_between_networks_with_the_same_noise():
     held = held_fixed([noisy("x", 1.0), noisy("y", 0.0)])
-    assert len(held) == 2 * 2 * 4
+    assert len(held) == 3 * 2 * 4
     rho = held.set_index(["measure", "dataset", "given"])["rho"]
     assert rho["modularity", "x", "noise"] > 0.7
     assert abs(rho["modularity", "y", "noise"]) < 0.4
     assert rho["modularity", "y", "mean_cofiring"] > 0.9  # which has nothing to do with either
-    assert held_fixed_sentence(held) == (
-        "Between networks with the same label noise, of x and y, modularity still rises with test accuracy on x, and "
-        "pattern entropy still falls with it on none."
-    )
+    said = held_fixed_sentence(held)
+    assert said.startswith("Between networks with the same label noise, of x and y, modularity still rises")
+    mean = (rho["modularity", "x", "noise"] + rho["modularity", "y", "noise"]) / 2
+    assert f"with test accuracy on x (its correlations are {mean:.2f} on average), and pattern entropy still" in said
+    assert "falls with it on none. A yardstick" in said
+    assert said.endswith("visibly does on x and y.")
     words = held_fixed_words(held)
     assert list(words.columns[:3]) == ["measure", "dataset", "given mean co-firing"]
-    assert list(words["dataset"]) == ["x", "y", "x", "y"]
+    assert list(words["dataset"]) == ["x", "y"] * 3
     assert list(words["measure"][1:3]) == ["modularity", "pattern entropy"]
     assert words["given the noise level"][0].startswith(f"{rho['modularity', 'x', 'noise']:.2f} (")
+
+
+def test_the_words_on_living_neurons():
+    study = made_up_study("performance", np.random.default_rng(0))
+    table = study.table[study.table["parts"].str.contains("conditions")].assign(
+        run=lambda rows: rows["labels"] + rows["seed"].astype(str), dead_share=0.25
+    )
+    living = table[["run", "epoch", "modularity", "null_circular", "well_defined"]]
+    same = replace(study, table=table, extras={"living": living})
+    flat = replace(same, dataset="flat", extras={"living": living.assign(modularity=living["null_circular"])})
+    said = living_sentence([same, flat, study])
+    assert said.startswith(f"Neurons that never fire after training: 25% on {study.dataset} and 25% on flat. ")
+    word = living_sentence([same]).split("**H1** would be ")[1].split(" on ")[0]
+    assert f"**H1** would be {word} on {study.dataset}; refuted on flat;" in said
+    assert said.endswith(f"than on all neurons on flat (it was {word}).")
+    assert living_sentence([same]).endswith("on none.")
+    assert living_sentence([study]) == ""

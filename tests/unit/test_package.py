@@ -74,6 +74,7 @@ ORDER = [
     "sceptic",
     "controls",
     "comparisons",
+    "confounds",
     "display",
     "conclusions",
     "foresight",

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from nbutils import sceptic
-from nbutils.comparisons import partial_between
+from nbutils.confounds import partial_between, within_levels
 from nbutils.controls import made_up_study
 from nbutils.evidence import is_registered
 from nbutils.figures import attack_matrix
@@ -22,7 +22,7 @@ from nbutils.robustness import (
     survival_sentences,
 )
 from nbutils.sceptic import plan_attacks
-from nbutils.series import partial_correlation
+from nbutils.series import correlation_test, partial_correlation
 
 
 @pytest.fixture(scope="module")
@@ -189,6 +189,54 @@ def test_partial_between_is_the_partial_correlation(rng):
     assert low < rho < high
     nothing = partial_between(noise, y, noise, noise, rng)
     assert np.isnan([nothing[0], *nothing[1]]).all()
+
+
+def test_within_levels_removes_all_that_levels_differ_in(rng):
+    level = np.repeat(np.arange(8), 5)
+    jump = np.array([0.0, 9.0, -4.0, 5.0, 5.5, 2.0, -7.0, 1.0])[level]  # no line through ranks removes this
+    x, y = rng.normal(size=(2, level.size))
+    rho, interval = within_levels(x, y, level)
+    assert within_levels(x + jump, y + jump, level) == (rho, interval)
+    centred = [(v.groupby(level).rank() - 3).to_numpy() for v in (pd.Series(x), pd.Series(y))]
+    assert rho == pytest.approx(np.corrcoef(*centred)[0, 1])
+    assert interval == correlation_test(rho, 33)[1]
+    assert np.isnan(within_levels(jump, y, level)[0])
+
+
+def test_the_interval_within_levels_covers_no_correlation(rng):
+    """Accuracies of one level change places: the true correlation is 0, and 95 % of the intervals must say so."""
+    level = np.repeat(np.arange(8), 5)
+    inside = 0
+    for _ in range(300):
+        x, y = rng.normal(size=(2, level.size)) + 3 * level
+        _, (low, high) = within_levels(x, y, level)
+        inside += low <= 0 <= high
+    assert inside >= 275, "0.917, three standard errors below 0.95"
+
+
+def test_living_neurons_take_the_place_of_all(worlds):
+    study, names = worlds["performance"], ["parts", "labels", "seed"]
+    table = study.table.assign(run=study.table[names].astype(str).agg(" ".join, axis=1))
+    study = replace(study, table=table)
+    ends = table[table["epoch"].isin([0, table["epoch"].max()])]
+    living = ends[["run", "epoch", "null_circular", "well_defined"]].assign(modularity=-ends["modularity"])
+    counted = replace(study, extras={"living": living})
+    found = attacks(counted)
+    assert set(found.loc[found["attack"] == "living neurons only", "test"]) == {
+        *("H1a null", "H1a untrained", "H1b", "H2b"),
+    }
+    assert of(found, "H2b").loc["living neurons only", "outcome"] == "opposite"
+    assert "living neurons only" not in set(attacks(study)["attack"])
+
+
+def test_levels_that_hardly_learn_are_left_out(worlds):
+    grid = rows_of(worlds["performance"], "H2b")
+    stuck = grid.assign(train_accuracy=np.where(grid["noise"] > 0.6, 0.11, 0.9))
+    plans = {a.name: a for a in plan_attacks("H2b", stuck)}
+    assert plans["without levels that hardly learn"].change(stuck)["noise"].max() <= 0.6
+    assert "without levels that hardly learn" not in {
+        a.name for a in plan_attacks("H2b", grid.assign(train_accuracy=1))
+    }
 
 
 def test_survival_counts_and_words():
