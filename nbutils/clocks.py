@@ -17,7 +17,7 @@ from nbutils.results import Results
 from nbutils.stats import bootstrap_interval
 from nbutils.turning import left_out_rise
 
-__all__ = ["answers", "clock_table", "clock_words", "rate_sentence"]
+__all__ = ["answers", "clock_table", "clock_words", "living_table", "rate_sentence"]
 
 CLOCKS = {"epoch": "epoch", "updates": "updates", "accuracy": "train_accuracy"}
 NEAR = 0.05  # training accuracies that differ by no more count as the same
@@ -89,6 +89,30 @@ def clock_words(clocks: pd.DataFrame) -> pd.DataFrame:
     for _, row in clocks.iterrows():
         found[f"{row['data set']}, {row['kind']}"] = [tell(row) for tell in lines.values()]
     return pd.DataFrame(found)
+
+
+def living_table(long: pd.DataFrame, networks: pd.DataFrame) -> pd.DataFrame:
+    """How many runs turn by the paper's entropy, how many per living neuron, and how often neurons come back to life.
+
+    The paper's entropy is a sum to which a dead neuron adds 0: it rises when dead neurons fire again.
+
+    Args:
+        long: see :func:`nbutils.memorising.long_runs`.
+        networks: see :func:`nbutils.memorising.random_networks`.
+
+    Returns:
+        One row per data set and kind of run: `data set`, `kind`, `runs`, and of how many runs `the sum` turns upward,
+        `per living neuron` does, and the `dead share` turns downward.
+    """
+    rows = []
+    for kind, table in (("long", long), ("short", networks)):
+        for title, own in table.groupby("title", sort=False) if len(table) else ():
+            runs = [run for _, run in own.groupby("run", sort=False)]
+            told = {"the sum": ("binned_entropy", False), "per living neuron": ("living_entropy", False)}
+            told["dead share"] = ("dead_share", True)
+            counts = {n: sum(turn_of(run, c, downward=d).found for run in runs) for n, (c, d) in told.items()}
+            rows.append({"data set": title, "kind": kind, "runs": len(runs), **counts})
+    return pd.DataFrame(rows)
 
 
 def answers(clocks: pd.DataFrame) -> dict[str, str]:

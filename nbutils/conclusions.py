@@ -23,6 +23,7 @@ __all__ = [
     "held_fixed_words",
     "hypothesis_sentence",
     "living_sentence",
+    "living_table",
     "preference_sentence",
     "rank_sentence",
 ]
@@ -217,6 +218,21 @@ def living_sentence(results: Sequence[Results]) -> str:
         f"Neurons that never fire after training: {counted(dead)}. On graphs of living neurons only, and by p values "
         f"as they are, **H1** would be {found}; that is another word than on all neurons on {counted(moved)}."
     )
+
+
+def living_table(results: Results) -> pd.DataFrame:
+    """The tests of H1 on the graph of all neurons and on that of living ones.
+
+    Args:
+        results: of one data set, with the extra "living".
+
+    Returns:
+        One row per test with true labels: `test`, `effect`, and the estimates with their 95 % intervals as text.
+    """
+    table = with_living(results).conditions()
+    pairs = zip(h1_evidence(table, "true"), h1_evidence(living_only(table), "true"), strict=True)
+    rows = [(a.test, a.question, *(interval_text(e.estimate, e.low, e.high) for e in (a, b))) for a, b in pairs]
+    return pd.DataFrame(rows, columns=["test", "effect", "all neurons", "living neurons"])
 
 
 def _h1_word(table: pd.DataFrame) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from nbutils.architectures import hidden_widths
 from nbutils.catalogue import parse_name
 from nbutils.datasets import TITLES
 from nbutils.results import Results
@@ -56,7 +57,8 @@ def long_runs(studies: Sequence[Results]) -> pd.DataFrame:
 
     Returns:
         Rows of `part("memorising")` with `title` (of the data set), `images` (in the training set), `updates` (of the
-        weights so far), and `chance` (training accuracy of a guess, 1 / classes).
+        weights so far), `chance` (training accuracy of a guess, 1 / classes), and `living_entropy` (the paper's entropy
+        divided by the number of neurons that are alive, bits).
     """
     return _placed([(r, r.part("memorising")) for r in studies])
 
@@ -227,9 +229,14 @@ def _placed(parts: Sequence[tuple[Results, pd.DataFrame]]) -> pd.DataFrame:
             continue
         fewer = parse_name(table["dataset"].iloc[0]).thousands
         images = 1000 * fewer if fewer else result.about["train"]
-        batches = -(-images // table["run"].map(result.runs.set_index("run")["batch_size"]))
+        runs = result.runs.set_index("run")
+        batches = -(-images // table["run"].map(runs["batch_size"]))
+        living = table["run"].map(runs["model"].map(lambda model: sum(hidden_widths(model)))) * (
+            1 - table["dead_share"]
+        )
         placed = table.assign(title=title_of(result), images=images, chance=1 / len(result.about["classes"]))
-        found.append(placed.assign(updates=table["epoch"] * batches)[table["epoch"] > 0])
+        placed = placed.assign(updates=table["epoch"] * batches, living_entropy=table["binned_entropy"] / living)
+        found.append(placed[table["epoch"] > 0])
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 

@@ -15,7 +15,7 @@ from IPython.display import display
 from matplotlib.figure import Figure
 
 from nbutils.archive import archive_folder, read_archive
-from nbutils.comparisons import between_run_table
+from nbutils.comparisons import between_run_table, level_table
 from nbutils.conclusions import counted
 from nbutils.datasets import load_dataset
 from nbutils.display import Html, callout, format_number, interval_text, say, show, show_table
@@ -168,6 +168,14 @@ class Page:
             return say("Without that grid there are no correlations between networks to list.")
         table = between_run_table(grid, columns)
         return show_table(table, f"{caption} Intervals resample noise levels.", digits=2)
+
+    def show_levels(self, columns: Sequence[str]) -> Html:
+        """What became of the networks of each level of label noise; nothing without a grid."""
+        grid = self.results.noise_grid()
+        if grid.empty:
+            return Html("", "")
+        caption = "The networks of each level at the end: means. Chance is 1 divided by the number of classes."
+        return show_table(level_table(grid, columns), caption, digits=2)
 
     def show_failures(self) -> Html:
         """Runs that failed, or a sentence that none did."""

@@ -82,6 +82,7 @@ class Study(BaseModel):
 
     def tasks(self) -> list[Task]:
         """All runs: conditions first. Runs that only the noise grid needs are measured at both ends, without nulls."""
+        extras = ("living",)
         full = MeasureSpec(density=self.density)
         light = MeasureSpec(density=self.density, null_draws=0, every_epoch=False)
         seeds = range(self.first_seed, self.first_seed + self.seeds)
@@ -92,11 +93,12 @@ class Study(BaseModel):
         for labels in self.conditions:
             for seed in seeds:
                 parts = "conditions noise" if (labels, seed) in shared else "conditions"
-                found.append(Task(self.run_spec(labels=labels, seed=seed), full, parts))
+                found.append(Task(self.run_spec(labels=labels, seed=seed), full, parts, extras))
         done = {(task.run.labels, task.run.seed) for task in found} if shared else set()
         alone = [cell for cell in noise if cell not in done]
         return found + [
-            Task(self.run_spec(dataset=grid, labels=labels, seed=seed), light, "noise") for labels, seed in alone
+            Task(self.run_spec(dataset=grid, labels=labels, seed=seed), light, "noise", extras)
+            for labels, seed in alone
         ]
 
     def run_spec(self, **more: Any) -> RunSpec:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from nbutils import memorising_figures as figures
-from nbutils.clocks import answers, clock_table, clock_words, rate_sentence
+from nbutils.clocks import answers, clock_table, clock_words, living_table, rate_sentence
 from nbutils.memorising import (
     ENTROPIES,
     at_turn,
@@ -30,7 +30,7 @@ def rows(run, parts, dataset, labels, seed, accuracy, entropy):
     epochs = np.arange(len(accuracy))
     measures = {**dict.fromkeys(ENTROPIES, entropy), "modularity": 100 - entropy}
     known = {"run": run, "parts": parts, "dataset": dataset, "labels": labels, "seed": seed}
-    shown = {"train_accuracy": accuracy, "true_accuracy": 0.1, "test_accuracy": 0.1}
+    shown = {"train_accuracy": accuracy, "true_accuracy": 0.1, "test_accuracy": 0.1, "dead_share": 0.5}
     return pd.DataFrame({**known, "epoch": epochs, **shown, **measures})
 
 
@@ -47,7 +47,7 @@ def made_up(lowest=12, short_lowest=9, reached=0.96, speed=1.0, short=True, data
         frames.append(rows(f"whole{seed}", "conditions", "mnist", "true", seed, true, np.full(21, 0.0)))
     table = pd.concat(frames, ignore_index=True)
     runs = table.drop_duplicates("run")[["run", "parts", "dataset", "labels", "seed"]].assign(
-        batch_size=32, learning_rate=0.001, epochs=1500
+        batch_size=32, learning_rate=0.001, epochs=1500, model="mlp:512-512"
     )
     about = {"classes": list(range(10)), "train": 60_000}
     return Results(dataset, table, runs, {}, about, None)
@@ -94,6 +94,22 @@ def test_three_clocks_and_networks_that_agree():
     words = clock_words(table).set_index("")
     assert words.loc["runs that turn"].tolist() == ["1 of 1", "4 of 4"]
     assert words.loc["epoch"].tolist() == ["12.0", "9.0 (9.0\u00a0to\u00a09.0)"]
+
+
+def test_a_sum_that_rises_because_dead_neurons_come_back():
+    result = made_up(lowest=12, short_lowest=9)
+    found = living_table(long_runs([result]), random_networks([result]))
+    assert found.to_dict("records") == [
+        {"data set": "MNIST", "kind": "long", "runs": 1, "the sum": 1, "per living neuron": 1, "dead share": 0},
+        {"data set": "MNIST", "kind": "short", "runs": 4, "the sum": 4, "per living neuron": 4, "dead share": 0},
+    ]
+    short = random_networks([result])
+    assert short["living_entropy"].to_numpy() == pytest.approx(short["binned_entropy"].to_numpy() / 512)
+    fading = 80.0 - result.table["epoch"]  # bits, if all neurons lived
+    table = result.table.assign(dead_share=1 - result.table["binned_entropy"] / fading)
+    reborn = replace(result, table=table)
+    found = living_table(long_runs([reborn]), random_networks([reborn])).set_index("kind")
+    assert found.loc["short", ["the sum", "per living neuron", "dead share"]].tolist() == [4, 0, 4]
 
 
 @pytest.mark.parametrize(
