@@ -10,10 +10,12 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
+from nbutils.conclusions import living_sentence
 from nbutils.display import GREY, INK, STYLE, interval_text
 from nbutils.evidence import MAIN_TESTS, Evidence, headline, is_registered
 from nbutils.figures import forest
 from nbutils.results import Results
+from nbutils.study import NOISE_SEEDS
 
 __all__ = ["FIGURE", "glance_text", "write_glance"]
 
@@ -42,11 +44,12 @@ def glance_text(results: Sequence[Results], evidence: Sequence[Evidence]) -> str
     source = (
         f"Each verdict with the tests it misses, its main effect and 95 % interval: "
         f"{'; '.join(f'{test}, {asked[test]}' for test in sorted(asked))}. {len(runs)} networks, "
-        f"{runs['seed'].max() + 1} per label condition; trained at commit {commits}."
+        f"{runs['seed'].max() + 1} per label condition and {NOISE_SEEDS} per level of label noise; "
+        f"trained at commit {commits}."
     )
-    return "\n".join(
-        [START, "", *rows, "", f"![Effects of the registered tests with intervals]({FIGURE})", "", source, "", END]
-    )
+    figure = f"![Effects of the registered tests with intervals]({FIGURE})"
+    paragraphs = [figure, source, *filter(None, [living_sentence(results)])]
+    return "\n".join([START, "", *rows, "", "\n\n".join(paragraphs), "", END])
 
 
 def _cell(word: str, misses: str, main: Evidence | None) -> str:

@@ -54,7 +54,7 @@ def h1_evidence(table: pd.DataFrame, condition: str, *, draws: int = DRAWS) -> l
     shared = {"dataset": _name(runs), "condition": condition, "hypothesis": "H1", "enough": len(last) >= RULES.seeds}
     return [
         _interval("H1a null", "Q − Q of the circular-shift null", excess, shared, draws, threshold=RULES.excess),
-        _interval("H1a untrained", "the same, trained − untrained", gain, shared, draws),
+        _interval("H1a untrained", "Q − Q of the circular-shift null, trained − untrained", gain, shared, draws),
         _interval("H1b", "well-defined communities, trained − untrained", more, shared, draws, p_value=p_value),
     ]
 

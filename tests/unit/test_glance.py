@@ -31,7 +31,7 @@ def test_each_verdict_comes_with_its_main_effect(results):
     assert h2 == "**supported**: H2b 0.25 (0.12 to 0.38)"
     assert h3.startswith("**refuted** (misses H3a): H3a −0.25"), "a test that was not planned has no effect to show"
     assert "H1a null, Q above its null; H2b, rank correlation; H3a, own minus others." in text
-    assert "2 networks, 2 per label condition; trained at commit `abc`." in text
+    assert "2 networks, 2 per label condition and 5 per level of label noise; trained at commit `abc`." in text
 
 
 def test_a_data_set_without_evidence_is_inconclusive(results):
