@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
-import numpy as np
 import pandas as pd
 
 from nbutils.conclusions import living_sentence
@@ -34,13 +33,13 @@ def glance_text(results: Sequence[Results], evidence: Sequence[Evidence]) -> str
         Markdown between the two markers, markers included.
     """
     rows = ["| data set | H1 communities | H2 modularity | H3 entropy |", "| --- | --- | --- | --- |"]
+    asked: dict[str, str] = {}  # what each main effect is
     for result in results:
-        cells = [_cell(*headline(evidence, result.dataset, hypothesis)) for hypothesis in MAIN_TESTS]
-        rows.append(f"| {result.dataset} | {' | '.join(cells)} |")
+        heads = [headline(evidence, result.dataset, hypothesis) for hypothesis in MAIN_TESTS]
+        rows.append(f"| {result.dataset} | {' | '.join(_cell(*head) for head in heads)} |")
+        asked |= {main.test: main.question for _, _, main in heads if main}
     runs = pd.concat([result.runs[["seed", "commit"]] for result in results])
     commits = ", ".join(f"`{commit}`" for commit in sorted(set(runs["commit"])))
-    main = {test for tests in MAIN_TESTS.values() for test in tests}
-    asked = {e.test: e.question for e in evidence if e.test in main and is_registered(e) and np.isfinite(e.estimate)}
     source = (
         f"Each verdict with the tests it misses, its main effect and 95 % interval: "
         f"{'; '.join(f'{test}, {asked[test]}' for test in sorted(asked))}. {len(runs)} networks, "

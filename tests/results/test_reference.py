@@ -15,8 +15,9 @@ import pytest
 
 from nbutils.archive import RESULTS, has_archive, read_archive
 from nbutils.catalogue import available
+from nbutils.evidence import RULES
 from nbutils.extras import extra
-from nbutils.hypotheses import collect_evidence
+from nbutils.hypotheses import collect_evidence, evaluate_test, rows_of
 from nbutils.measures import MeasureSpec, measure_run
 from nbutils.provenance import provenance
 from nbutils.reference import REFERENCE, SMALL, reference_tasks
@@ -96,8 +97,9 @@ def test_a_whole_run_with_its_specifications(studies):
     compare(results.table[results.table["run"] == row["run"]], measure_run(run, light), exact, ["epoch"])
     if exact:
         assert run.address == row["run"]
-        kept = results.extras["specifications"]
-        compare(kept[kept["run"] == row["run"]], extra(run, "specifications").rows, exact, ["specification"])
+        for kind, key in {"specifications": "specification", "living": "epoch"}.items():
+            kept = results.extras[kind]
+            compare(kept[kept["run"] == row["run"]], extra(run, kind).rows, exact, [key])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -123,6 +125,21 @@ def test_verdicts_follow_from_the_tables(studies):
         gap = (final["modularity"] - final["null_circular"])[final["labels"] == "true"]
         (test,) = [e for e in found if (e.dataset, e.test, e.condition) == (name, "H1a null", "true")]
         assert test.estimate == pytest.approx(gap.mean())
+
+
+def test_the_test_within_runs_sees_what_is_there(studies):
+    """The threats to validity say so: training loss in the place of the measure passes wherever there are tables."""
+    for name, results in studies.items():
+        rows = rows_of(results, "H2a").assign(modularity=lambda table: -table["train_loss"])
+        found = evaluate_test("H2a", rows, draws=999)
+        assert found.p_value <= 0.002, name
+        assert found.low > 0, name
+
+
+def test_every_untrained_network_passes_h1a_null(studies):
+    for name, results in studies.items():
+        start = rows_of(results, "H1a null").query("epoch == 0")
+        assert (start["modularity"] - start["null_circular"]).min() > RULES.excess, name
 
 
 def test_tables_stay_small():
