@@ -17,7 +17,7 @@ from nbutils.results import Results
 from nbutils.stats import bootstrap_interval
 from nbutils.turning import left_out_rise
 
-__all__ = ["answers", "clock_table", "clock_words", "living_table", "rate_sentence"]
+__all__ = ["answers", "clock_table", "clock_words", "rate_sentence", "revival_table"]
 
 CLOCKS = {"epoch": "epoch", "updates": "updates", "accuracy": "train_accuracy"}
 NEAR = 0.05  # training accuracies that differ by no more count as the same
@@ -91,7 +91,7 @@ def clock_words(clocks: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def living_table(long: pd.DataFrame, networks: pd.DataFrame) -> pd.DataFrame:
+def revival_table(long: pd.DataFrame, networks: pd.DataFrame) -> pd.DataFrame:
     """How many runs turn by the paper's entropy, how many per living neuron, and how often neurons come back to life.
 
     The paper's entropy is a sum to which a dead neuron adds 0: it rises when dead neurons fire again.

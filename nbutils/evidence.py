@@ -33,11 +33,8 @@ class Rules:
 
 
 RULES = Rules()
-MAIN_TESTS = {
-    "H1": ("H1a untrained", "H1a null"),
-    "H2": ("H2b", "H2a"),
-    "H3": ("H3b", "H3a"),
-}  # whose effect says most first
+# Whose effect says most, first.
+MAIN_TESTS = {"H1": ("H1a untrained", "H1a null"), "H2": ("H2b", "H2a"), "H3": ("H3b", "H3a")}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from nbutils import memorising_figures as figures
-from nbutils.clocks import answers, clock_table, clock_words, living_table, rate_sentence
+from nbutils.clocks import answers, clock_table, clock_words, rate_sentence, revival_table
 from nbutils.memorising import (
     ENTROPIES,
     at_turn,
@@ -98,7 +98,7 @@ def test_three_clocks_and_networks_that_agree():
 
 def test_a_sum_that_rises_because_dead_neurons_come_back():
     result = made_up(lowest=12, short_lowest=9)
-    found = living_table(long_runs([result]), random_networks([result]))
+    found = revival_table(long_runs([result]), random_networks([result]))
     assert found.to_dict("records") == [
         {"data set": "MNIST", "kind": "long", "runs": 1, "the sum": 1, "per living neuron": 1, "dead share": 0},
         {"data set": "MNIST", "kind": "short", "runs": 4, "the sum": 4, "per living neuron": 4, "dead share": 0},
@@ -108,7 +108,7 @@ def test_a_sum_that_rises_because_dead_neurons_come_back():
     fading = 80.0 - result.table["epoch"]  # bits, if all neurons lived
     table = result.table.assign(dead_share=1 - result.table["binned_entropy"] / fading)
     reborn = replace(result, table=table)
-    found = living_table(long_runs([reborn]), random_networks([reborn])).set_index("kind")
+    found = revival_table(long_runs([reborn]), random_networks([reborn])).set_index("kind")
     assert found.loc["short", ["the sum", "per living neuron", "dead share"]].tolist() == [4, 0, 4]
 
 

@@ -95,3 +95,8 @@ def test_parts_of_the_results(own_store):
     assert results.labels == list(CONDITIONS)
     with pytest.raises(ValueError, match="part must be one of conditions"):
         results.part("nois")
+
+
+def test_living_neurons_are_measured_alone_at_the_usual_density_only():
+    assert {task.extras for task in Study().tasks()} == {("living",)}
+    assert {task.extras for task in Study(density=0.1).tasks()} == {()}
