@@ -7,35 +7,25 @@ from dataclasses import replace
 
 import pandas as pd
 
-from nbutils.comparisons import BASELINES, between_run_table, selectivity_share
-from nbutils.confounds import GIVEN, held_fixed_table
+from nbutils.comparisons import BASELINES, between_run_table, naive_table, selectivity_share
 from nbutils.display import format_number, interval_text
 from nbutils.evidence import Evidence, is_registered, verdict
-from nbutils.hypotheses import H2_MEASURE, H3_MEASURE, h1_evidence
+from nbutils.hypotheses import H2_MEASURE, h1_evidence
 from nbutils.results import Results
 from nbutils.sceptic import living_only, with_living
 
 __all__ = [
     "baseline_ranks",
     "counted",
-    "held_fixed",
-    "held_fixed_sentence",
-    "held_fixed_words",
     "hypothesis_sentence",
     "living_sentence",
     "living_table",
     "preference_sentence",
     "rank_sentence",
+    "shared_sign_sentence",
 ]
 
 WORDS = ("supported", "not supported", "refuted", "inconclusive")
-# What goes with test accuracy, where something else is held fixed; the last, which should, is a yardstick.
-HELD = {
-    H2_MEASURE: "modularity",
-    H3_MEASURE: "pattern entropy",
-    "true_accuracy": "yardstick: accuracy on the training images' true labels",
-}
-YARDSTICK = "true_accuracy"
 
 
 def counted(names: Sequence[str]) -> str:
@@ -148,47 +138,21 @@ def rank_sentence(ranks: pd.DataFrame, measure: str) -> str:
     return f"By the strength of that correlation, {name} is number {place + 1} of {len(ranks)}{after}."
 
 
-def held_fixed(results: Sequence[Results]) -> pd.DataFrame:
-    """How modularity, pattern entropy and a yardstick go with test accuracy where something else is the same.
+def shared_sign_sentence(results: Sequence[Results]) -> str:
+    """How modularity goes with training accuracy within runs, which all networks may share and H2a does not count.
 
     Args:
-        results: of each data set; those without a grid of label noise are left out.
-
-    Returns:
-        One row per measure, data set and quantity held fixed: `measure`, `dataset`, and the columns of
-        :func:`nbutils.comparisons.held_fixed_table`.
+        results: of each data set.
     """
-    grids = {result.dataset: result.noise_grid() for result in results}
-    tables = [
-        held_fixed_table(grid, measure).assign(measure=measure, dataset=name)
-        for measure in HELD
-        for name, grid in grids.items()
-        if len(grid)
-    ]
-    return pd.concat(tables, ignore_index=True)
-
-
-def held_fixed_words(held: pd.DataFrame) -> pd.DataFrame:
-    """A table of :func:`held_fixed` for readers: one row per measure and data set, one column per quantity."""
-    named = held["measure"].map(HELD)
-    words = held.assign(measure=named, text=[interval_text(*row) for row in held[["rho", "low", "high"]].to_numpy()])
-    index = ["measure", "dataset"]
-    wide = words.pivot_table(index=index, columns="given", values="text", aggfunc="first", sort=False).reset_index()
-    return wide.rename(columns=GIVEN).rename_axis(columns=None)
-
-
-def held_fixed_sentence(held: pd.DataFrame) -> str:
-    """Where the predicted correlation is left between networks with the same share of redrawn labels."""
-    same = held[held["given"] == "noise"]
-    of = {measure: rows.set_index("dataset") for measure, rows in same.groupby("measure")}
-    rising, falling = of[H2_MEASURE]["low"] > 0, of[H3_MEASURE]["high"] < 0
-    clear = of[YARDSTICK]["low"] > 0
-    places = [counted(list(found.index[found])) for found in (rising, falling, clear)]
+    found = []
+    for result in results:
+        table = result.conditions()
+        rho = naive_table(table[table["labels"] == "true"], H2_MEASURE)["ρ, trained"].iloc[0]
+        found.append(f"{format_number(rho, 2)} on {result.dataset}")
     return (
-        "Between networks with the same label noise, of {}, modularity still rises with test accuracy on {} (its "
-        "correlations are {} on average), and pattern entropy still falls with it on {}. A yardstick that should rise "
-        "with it, accuracy on the true labels of the training images, visibly does on {}."
-    ).format(counted(list(rising.index)), places[0], format_number(of[H2_MEASURE]["rho"].mean(), 2), *places[1:])
+        f"Within a run with true labels, modularity and training accuracy correlate by {counted(found)} (Spearman, "
+        "trained epochs, means over networks). What networks share of this is no evidence for H2a, and none against it."
+    )
 
 
 def living_sentence(results: Sequence[Results]) -> str:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from nbutils.conclusions import counted
 from nbutils.correlations import resampled_spearman
+from nbutils.display import format_number, interval_text
 from nbutils.evidence import RULES
+from nbutils.hypotheses import H2_MEASURE, H3_MEASURE
+from nbutils.results import Results
 from nbutils.series import correlation_test, partial_correlation, partial_from
 
-__all__ = ["GIVEN", "held_fixed_table", "partial_between", "within_levels"]
+__all__ = [
+    "GIVEN",
+    "held_fixed",
+    "held_fixed_sentence",
+    "held_fixed_table",
+    "held_fixed_words",
+    "partial_between",
+    "within_levels",
+]
 
 # What is held fixed between networks.
 GIVEN = {
@@ -20,6 +33,13 @@ GIVEN = {
     "train_accuracy": "given training accuracy",
     "noise": "given the noise level",
 }
+# What goes with test accuracy, where something else is held fixed; the last, which should, is a yardstick.
+HELD = {
+    H2_MEASURE: "modularity",
+    H3_MEASURE: "pattern entropy",
+    "true_accuracy": "yardstick: accuracy on the training images' true labels",
+}
+YARDSTICK = "true_accuracy"
 
 
 def partial_between(
@@ -106,3 +126,46 @@ def held_fixed_table(grid: pd.DataFrame, measure: str) -> pd.DataFrame:
         rho, interval = within_levels(*series[:3]) if column == "noise" else partial_between(*series, rng)
         rows.append((column, rho, *interval))
     return pd.DataFrame(rows, columns=["given", "rho", "low", "high"])
+
+
+def held_fixed(results: Sequence[Results]) -> pd.DataFrame:
+    """How modularity, pattern entropy and a yardstick go with test accuracy where something else is the same.
+
+    Args:
+        results: of each data set; those without a grid of label noise are left out.
+
+    Returns:
+        One row per measure, data set and quantity held fixed: `measure`, `dataset`, and the columns of
+        :func:`nbutils.comparisons.held_fixed_table`.
+    """
+    grids = {result.dataset: result.noise_grid() for result in results}
+    tables = [
+        held_fixed_table(grid, measure).assign(measure=measure, dataset=name)
+        for measure in HELD
+        for name, grid in grids.items()
+        if len(grid)
+    ]
+    return pd.concat(tables, ignore_index=True)
+
+
+def held_fixed_words(held: pd.DataFrame) -> pd.DataFrame:
+    """A table of :func:`held_fixed` for readers: one row per measure and data set, one column per quantity."""
+    named = held["measure"].map(HELD)
+    words = held.assign(measure=named, text=[interval_text(*row) for row in held[["rho", "low", "high"]].to_numpy()])
+    index = ["measure", "dataset"]
+    wide = words.pivot_table(index=index, columns="given", values="text", aggfunc="first", sort=False).reset_index()
+    return wide.rename(columns=GIVEN).rename_axis(columns=None)
+
+
+def held_fixed_sentence(held: pd.DataFrame) -> str:
+    """Where the predicted correlation is left between networks with the same share of redrawn labels."""
+    same = held[held["given"] == "noise"]
+    of = {measure: rows.set_index("dataset") for measure, rows in same.groupby("measure")}
+    rising, falling = of[H2_MEASURE]["low"] > 0, of[H3_MEASURE]["high"] < 0
+    clear = of[YARDSTICK]["low"] > 0
+    places = [counted(list(found.index[found])) for found in (rising, falling, clear)]
+    return (
+        "Between networks with the same label noise, of {}, modularity still rises with test accuracy on {} (its "
+        "correlations are {} on average), and pattern entropy still falls with it on {}. A yardstick that should rise "
+        "with it, accuracy on the true labels of the training images, visibly does on {}."
+    ).format(counted(list(rising.index)), places[0], format_number(of[H2_MEASURE]["rho"].mean(), 2), *places[1:])

@@ -5,17 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import spearmanr
 
 from nbutils.conclusions import (
     baseline_ranks,
-    held_fixed,
-    held_fixed_sentence,
-    held_fixed_words,
     hypothesis_sentence,
     living_sentence,
     preference_sentence,
     rank_sentence,
+    shared_sign_sentence,
 )
+from nbutils.confounds import held_fixed, held_fixed_sentence, held_fixed_words
 from nbutils.controls import made_up_study
 from nbutils.evidence import Evidence
 from nbutils.results import Results
@@ -140,3 +140,10 @@ def test_the_words_on_living_neurons():
     assert said.endswith(f"than on all neurons on flat (it was {word}).")
     assert living_sentence([same]).endswith("on none.")
     assert living_sentence([study]) == ""
+
+
+def test_the_sign_that_all_networks_share():
+    study = made_up_study("performance", np.random.default_rng(0))
+    rows = study.conditions().query("labels == 'true' and epoch > 0")
+    rho = np.mean([spearmanr(run["modularity"], run["train_accuracy"])[0] for _, run in rows.groupby("seed")])
+    assert f"correlate by {rho:.2f} on {study.dataset} (" in shared_sign_sentence([study]).replace("−", "-")
