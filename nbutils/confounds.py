@@ -136,7 +136,7 @@ def held_fixed(results: Sequence[Results]) -> pd.DataFrame:
 
     Returns:
         One row per measure, data set and quantity held fixed: `measure`, `dataset`, and the columns of
-        :func:`nbutils.comparisons.held_fixed_table`.
+        :func:`held_fixed_table`.
     """
     grids = {result.dataset: result.noise_grid() for result in results}
     tables = [
