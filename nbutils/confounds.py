@@ -37,7 +37,7 @@ GIVEN = {
 HELD = {
     H2_MEASURE: "modularity",
     H3_MEASURE: "pattern entropy",
-    "true_accuracy": "yardstick: accuracy on the training images' true labels",
+    "true_accuracy": "yardstick",
 }
 YARDSTICK = "true_accuracy"
 
