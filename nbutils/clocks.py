@@ -101,16 +101,17 @@ def revival_table(long: pd.DataFrame, networks: pd.DataFrame) -> pd.DataFrame:
         networks: see :func:`nbutils.memorising.random_networks`.
 
     Returns:
-        One row per data set and kind of run: `data set`, `kind`, `runs`, and of how many runs `the sum` turns upward,
-        `per living neuron` does, and the `dead share` turns downward.
+        One row per data set and kind of run: `data set`, `kind`, `runs`, of how many of them `the sum` turns upward,
+        how many of these have `fewer dead since` then, and of how many `per living neuron` turns upward.
     """
     rows = []
     for kind, table in (("long", long), ("short", networks)):
         for title, own in table.groupby("title", sort=False) if len(table) else ():
             runs = [run for _, run in own.groupby("run", sort=False)]
-            told = {"the sum": ("binned_entropy", False), "per living neuron": ("living_entropy", False)}
-            told["dead share"] = ("dead_share", True)
-            counts = {n: sum(turn_of(run, c, downward=d).found for run in runs) for n, (c, d) in told.items()}
+            turned = [(run, turn) for run in runs if (turn := turn_of(run, "binned_entropy")).found]
+            fewer = sum(run["dead_share"].iloc[-1] < at_turn(run, turn, "dead_share") for run, turn in turned)
+            still = sum(turn_of(run, "living_entropy").found for run in runs)
+            counts = {"the sum": len(turned), "fewer dead since": fewer, "per living neuron": still}
             rows.append({"data set": title, "kind": kind, "runs": len(runs), **counts})
     return pd.DataFrame(rows)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from nbutils.comparisons import BASELINES, between_run_table, naive_table, selectivity_share
@@ -13,6 +14,7 @@ from nbutils.evidence import Evidence, is_registered, verdict
 from nbutils.hypotheses import H2_MEASURE, h1_evidence
 from nbutils.results import Results
 from nbutils.sceptic import living_only, with_living
+from nbutils.stats import holm
 
 __all__ = [
     "baseline_ranks",
@@ -155,32 +157,40 @@ def shared_sign_sentence(results: Sequence[Results]) -> str:
     )
 
 
-def living_sentence(results: Sequence[Results]) -> str:
+def living_sentence(results: Sequence[Results], evidence: Sequence[Evidence]) -> str:
     """How many neurons died, and what the verdicts on H1 would be on graphs of living neurons only.
 
-    Verdicts, the registered ones too, are judged by p values as they are, so that only the graphs differ.
+    The tests of H1 on living neurons take the place of the registered ones, and share the correction with all others.
 
     Args:
         results: of each data set; those on which living neurons were not measured alone are left out.
+        evidence: all tests of the study, adjusted.
 
     Returns:
         Two sentences; nothing without such a data set.
     """
-    dead, words, moved = [], {}, []
+    dead, living = [], {}
     for result in (r for r in results if "living" in r.extras):
         table = with_living(result).conditions()
         last = table[(table["labels"] == "true") & (table["epoch"] == table["epoch"].max())]
         dead.append(f"{last['dead_share'].mean():.0%} on {result.dataset}")
-        was, word = (_h1_word(rows) for rows in (table, living_only(table)))
-        words.setdefault(word, []).append(result.dataset)
-        if was != word:
-            moved.append(f"{result.dataset} (it was {was})")
+        living |= {(result.dataset, e.test): e for e in h1_evidence(living_only(table), "true")}
     if not dead:
         return ""
+    registered = [e for e in evidence if is_registered(e)]
+    changed = [replace(living.get((e.dataset, e.test), e), dataset=e.dataset) for e in registered]
+    tested = [i for i, e in enumerate(changed) if np.isfinite(e.p_value)]
+    for i, p_value in zip(tested, holm([changed[i].p_value for i in tested]), strict=True):
+        changed[i] = replace(changed[i], adjusted=float(p_value))
+    words, moved = {}, []
+    for name in dict.fromkeys(name for name, _ in living):
+        was, word = (_h1_word(tests, name) for tests in (registered, changed))
+        words.setdefault(word, []).append(name)
+        moved += [f"{name} (registered: {was})"] if was != word else []
     found = "; ".join(f"{word} on {counted(names)}" for word, names in words.items())
     return (
-        f"Neurons that never fire after training: {counted(dead)}. On graphs of living neurons only, and by p values "
-        f"as they are, **H1** would be {found}; that is another word than on all neurons on {counted(moved)}."
+        f"Neurons that never fire after training: {counted(dead)}. On graphs of living neurons only, **H1** would be "
+        f"{found}; that is another verdict on {counted(moved)}."
     )
 
 
@@ -199,5 +209,5 @@ def living_table(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["test", "effect", "all neurons", "living neurons"])
 
 
-def _h1_word(table: pd.DataFrame) -> str:
-    return verdict([replace(e, adjusted=e.p_value) for e in h1_evidence(table, "true")])
+def _h1_word(evidence: Sequence[Evidence], dataset: str) -> str:
+    return verdict([e for e in evidence if (e.dataset, e.hypothesis) == (dataset, "H1")])

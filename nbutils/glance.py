@@ -47,7 +47,7 @@ def glance_text(results: Sequence[Results], evidence: Sequence[Evidence]) -> str
         f"trained at commit {commits}."
     )
     figure = f"![Effects of the registered tests with intervals]({FIGURE})"
-    paragraphs = [figure, source, *filter(None, [living_sentence(results)])]
+    paragraphs = [figure, source, *filter(None, [living_sentence(results, evidence)])]
     return "\n".join([START, "", *rows, "", "\n\n".join(paragraphs), "", END])
 
 

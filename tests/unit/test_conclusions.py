@@ -17,7 +17,8 @@ from nbutils.conclusions import (
 )
 from nbutils.confounds import held_fixed, held_fixed_sentence, held_fixed_words
 from nbutils.controls import made_up_study
-from nbutils.evidence import Evidence
+from nbutils.evidence import Evidence, headline
+from nbutils.hypotheses import collect_evidence
 from nbutils.results import Results
 
 GOOD = Evidence("a", "true", "H2", "H2a", "q", 0.5, 0.4, 0.6)
@@ -133,13 +134,31 @@ def test_the_words_on_living_neurons():
     living = table[["run", "epoch", "modularity", "null_circular", "well_defined"]]
     same = replace(study, table=table, extras={"living": living})
     flat = replace(same, dataset="flat", extras={"living": living.assign(modularity=living["null_circular"])})
-    said = living_sentence([same, flat, study])
+    both = collect_evidence([same, flat])
+    said = living_sentence([same, flat], both)
     assert said.startswith(f"Neurons that never fire after training: 25% on {study.dataset} and 25% on flat. ")
-    word = living_sentence([same]).split("**H1** would be ")[1].split(" on ")[0]
+    (word,) = {headline(both, name, "H1")[0] for name in (study.dataset, "flat")}
     assert f"**H1** would be {word} on {study.dataset}; refuted on flat;" in said
-    assert said.endswith(f"than on all neurons on flat (it was {word}).")
-    assert living_sentence([same]).endswith("on none.")
-    assert living_sentence([study]) == ""
+    assert said.endswith(f"that is another verdict on flat (registered: {word}).")
+    assert living_sentence([same], collect_evidence([same])).endswith("on none.")
+    assert living_sentence([study], []) == ""
+
+
+def test_living_neurons_share_the_correction_with_all_other_tests():
+    study = made_up_study("performance", np.random.default_rng(0))
+    table = study.table[study.table["parts"].str.contains("conditions")].assign(
+        run=lambda rows: rows["labels"] + rows["seed"].astype(str), dead_share=0.25
+    )
+    ends = table["epoch"].isin([0, table["epoch"].max()]) & (table["seed"] < 6)
+    fewer = table.assign(well_defined=np.where(ends & (table["epoch"] > 0), 3, 2))  # six of ten gain one: p = 1/64
+    living = fewer[["run", "epoch", "modularity", "null_circular", "well_defined"]]
+    same = replace(study, table=table, extras={"living": living})
+    alone = [e for e in collect_evidence([same]) if e.test in ("H1a null", "H1a untrained", "H1b")]
+    assert "would be supported" in living_sentence([same], alone)
+    many = [*alone, *(replace(GOOD, p_value=0.001, dataset=str(k)) for k in range(9))]
+    assert "would be supported" in living_sentence([same], many), "those that pass cost nothing"
+    lost = [*alone, *(replace(GOOD, p_value=0.9, dataset=str(k)) for k in range(9))]
+    assert "would be not supported" in living_sentence([same], lost)
 
 
 def test_the_sign_that_all_networks_share():
