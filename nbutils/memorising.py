@@ -58,7 +58,7 @@ def long_runs(studies: Sequence[Results]) -> pd.DataFrame:
     Returns:
         Rows of `part("memorising")` with `title` (of the data set), `images` (in the training set), `updates` (of the
         weights so far), `chance` (training accuracy of a guess, 1 / classes), and `living_entropy` (the paper's entropy
-        divided by the number of neurons that are alive, bits).
+        divided by the number of living neurons, at least one, bits).
     """
     return _placed([(r, r.part("memorising")) for r in studies])
 
@@ -231,9 +231,8 @@ def _placed(parts: Sequence[tuple[Results, pd.DataFrame]]) -> pd.DataFrame:
         images = 1000 * fewer if fewer else result.about["train"]
         runs = result.runs.set_index("run")
         batches = -(-images // table["run"].map(runs["batch_size"]))
-        living = table["run"].map(runs["model"].map(lambda model: sum(hidden_widths(model)))) * (
-            1 - table["dead_share"]
-        )
+        neurons = table["run"].map(runs["model"].map(lambda model: sum(hidden_widths(model))))
+        living = (neurons * (1 - table["dead_share"])).clip(lower=1)
         placed = table.assign(title=title_of(result), images=images, chance=1 / len(result.about["classes"]))
         placed = placed.assign(updates=table["epoch"] * batches, living_entropy=table["binned_entropy"] / living)
         found.append(placed[table["epoch"] > 0])

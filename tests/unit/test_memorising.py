@@ -105,6 +105,8 @@ def test_a_sum_that_rises_because_dead_neurons_come_back():
     ]
     short = random_networks([result])
     assert short["living_entropy"].to_numpy() == pytest.approx(short["binned_entropy"].to_numpy() / 512)
+    extinct = replace(result, table=result.table.assign(dead_share=1.0, binned_entropy=0.0))
+    assert (random_networks([extinct])["living_entropy"] == 0).all(), "nothing alive has no entropy"
     fading = 80.0 - result.table["epoch"]  # bits, if all neurons lived
     table = result.table.assign(dead_share=1 - result.table["binned_entropy"] / fading)
     reborn = replace(result, table=table)
