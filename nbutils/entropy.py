@@ -122,7 +122,8 @@ def class_conditional_entropy(fired: Any, labels: Any, correction: str | None = 
     classes = as_labels(labels, matrix.shape[0])
     names, sizes = np.unique(classes, return_counts=True)
     inside = [entropy_bits(_row_counts(matrix[classes == name]), correction) for name in names]
-    return float(np.dot(sizes / sizes.sum(), inside))
+    # Added one after another: a library's dot product rounds differently from processor to processor.
+    return float(np.cumsum(sizes / sizes.sum() * inside)[-1])
 
 
 def binned_entropy(activations: Any, bins: int = 10) -> np.ndarray:
@@ -195,10 +196,14 @@ def entropy_bits(counts: Any, correction: str | None = None) -> np.ndarray:
     """
     if correction not in CORRECTIONS:
         raise ValueError(f"correction must be None or 'miller-madow', received {correction!r}")
+    from nbutils import logarithms
+
     counts = np.asarray(counts, dtype=np.float64)
     total = counts.sum(axis=0)
-    share = counts / np.where(total > 0, total, 1)
-    bits = -np.sum(share * np.log2(np.where(share > 0, share, 1)), axis=0)
+    share = np.ascontiguousarray(counts / np.where(total > 0, total, 1))
+    logs = np.empty_like(share)
+    logarithms.log2_of_each(share.ravel(), logs.ravel())
+    bits = -np.sum(share * logs, axis=0)
     if correction == "miller-madow":
         bits = bits + (np.maximum((counts > 0).sum(axis=0), 1) - 1) / (2 * np.maximum(total, 1) * np.log(2))
     return bits + 0.0  # turns -0.0 into 0.0

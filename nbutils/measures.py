@@ -42,7 +42,7 @@ __all__ = [
 
 EARLY = (0, 1, 2, 3)
 MAKERS = (
-    *("bits", "edges", "leiden", "arrays", "devices", "cofiring", "graphs", "consensus", "communities"),
+    *("bits", "edges", "logarithms", "leiden", "arrays", "devices", "cofiring", "graphs", "consensus", "communities"),
     *("reconstruction", "nulls", "entropy", "information", "baselines", "variants", "measures"),
 )
 

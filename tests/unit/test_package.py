@@ -13,6 +13,7 @@ import nbutils
 ORDER = [
     "bits",
     "edges",
+    "logarithms",
     "leiden",
     "cores",
     "arrays",
@@ -251,6 +252,7 @@ def test_the_api_page_lists_every_module(root):
             "histograms",
             "lean",
             "leiden",
+            "logarithms",
             "sweep_commands",
             "study_commands",
             "warm",
