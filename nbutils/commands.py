@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--root", type=Path, default=Path.cwd(), help="the project's folder (default: here)")
     pages.add_argument("--plan", action="store_true", help="only check that the book has a place for every page")
     runs.add_argument("--dataset", help="only this data set")
-    runs.add_argument("--prune", action="store_true", help="remove what the present code would not use any more")
+    runs.add_argument("--prune", action="store_true", help="remove what the present code and libraries would not use")
     run.set_defaults(command=_run)
     pages.set_defaults(command=_pages)
     glance.set_defaults(command=_glance)
@@ -76,7 +76,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     from nbutils.cores import default_jobs
+    from nbutils.provenance import again_because
     from nbutils.reference import has_tables
+    from nbutils.runs import made_elsewhere
     from nbutils.store import store_folder
     from nbutils.study import compute_missing, failures
 
@@ -88,6 +90,8 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     names = ", ".join(dict.fromkeys(task.run.dataset for task in tasks))
     print(f"Runs: {len(tasks)} on {names}; {jobs} jobs; store: {store_folder()}", flush=True)
+    for reason in again_because(made_elsewhere(task.run for task in tasks)):
+        print(reason, flush=True)
     missing = compute_missing(tasks, jobs, Counting(jobs))
     failed = failures(tasks)
     print(f"Runs: {len(tasks) - missing} were there, {missing} computed, {len(failed)} failed.")

@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from nbutils.clusters import dask_runner
 from nbutils.cores import default_jobs, threads_each, usable_cores
-from nbutils.executions import NotebookJob, Outcome, execute, keep, kept
+from nbutils.executions import NotebookJob, Outcome, execute, keep, kept, with_prose
 from nbutils.kernels import fork_kernel
 from nbutils.progress import Reporter
+from nbutils.provenance import again_because, differences
 from nbutils.scratch import clear_stale
 from nbutils.store import Store
 from nbutils.workers import Lost, run_tasks
@@ -121,17 +123,19 @@ def run_notebooks(
         found = None if force else kept(job.address)
         if found is not None and found.status == "done":
             summary.cached += 1
-            deliver(job, found)
+            deliver(job, with_prose(found, job))
         else:
             wanted[job.address].append(job)
     todo = [same[0] for same in wanted.values()]
+    for reason in again_because(_elsewhere(todo)):
+        print(reason, flush=True)
     task = partial(execute, again=True) if force else execute
     results = where.run(task, todo, fresh=True, before=fork_kernel, preload=_preload(todo))
     with Reporter(len(todo) + summary.cached, summary.cached, where.slots, what) as reporter, closing(results):
         for job, result in results:
             outcome = _outcome(job, result)
             for same in wanted[job.address]:
-                deliver(same, outcome)
+                deliver(same, with_prose(outcome, same))
             if outcome.status == "done":
                 summary.finished += 1
             else:
@@ -141,6 +145,15 @@ def run_notebooks(
                 break
     summary.left = len(todo) - summary.finished - len(summary.failed)
     return summary
+
+
+def _elsewhere(jobs: Sequence[NotebookJob]) -> Iterator[dict[str, Any]]:
+    """Environments of notebooks that are executed again only because versions differ."""
+    store = Store("notebooks")
+    others = [known for known in store.environments() if differences(known)]
+    for job in jobs:
+        made = (known for known in others if store.path(job.address_in(known)).exists())
+        yield from islice(made, 0 if store.path(job.address).exists() else 1)
 
 
 def _preload(jobs: Sequence[NotebookJob]) -> tuple[str, ...]:

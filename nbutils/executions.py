@@ -1,16 +1,17 @@
 """One notebook, executed once: what determines it, how it is run, what came of it.
 
 An executed notebook is kept in the store under the digest of everything that determines it, like a run. Asking again
-for the same one reads it, in whatever sweep or book it appears.
+for the same one reads it, in whatever sweep or book it appears. Its prose determines nothing: an edit of text, or of
+what a page hides, reuses what the code cells gave.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,17 @@ import nbutils
 from nbutils.kernels import LOG, kernel_manager
 from nbutils.lean import nbformat
 from nbutils.measurements import read_measurements
-from nbutils.provenance import code_digest, modules_behind, provenance
+from nbutils.provenance import code_digest, differences, digest_of, environment, modules_behind, provenance
 from nbutils.scratch import scratch_folder
 from nbutils.store import Store
 from nbutils.workers import TryAgain
 
-__all__ = ["NotebookJob", "Outcome", "execute", "keep", "kept", "notebook_code"]
+__all__ = ["NotebookJob", "Outcome", "execute", "keep", "kept", "notebook_code", "with_prose"]
 
 FILE = "notebook.ipynb"
+INJECTED = "injected-parameters"
+# Tags that say how a cell is executed; all others say how a page shows it.
+EFFECTIVE = {"parameters", INJECTED, "raises-exception", "skip-execution"}
 
 
 def notebook_code() -> str:
@@ -49,6 +53,7 @@ class NotebookJob:
         inputs: digests of what the notebook reads beyond its parameters.
         timeout: seconds that the whole notebook may take; None means no limit.
         code: digest of nbutils when the job was made.
+        environment: versions of the libraries then, see :func:`nbutils.provenance.environment`.
     """
 
     name: str
@@ -58,13 +63,26 @@ class NotebookJob:
     inputs: tuple[str, ...] = ()
     timeout: float | None = None
     code: str = field(default_factory=notebook_code)
+    environment: Mapping[str, Any] = field(default_factory=environment)
 
     @cached_property
     def address(self) -> str:
-        """Its place in the store, 16 hexadecimal digits of template, parameters, inputs and code."""
-        cells = [(c.cell_type, c.source, c.metadata) for c in nbformat.reads(self.template, as_version=4).cells]
-        determinants = [cells, sorted(self.parameters), self.inputs, self.code]
-        return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()[:16]
+        """Its place in the store, 16 hexadecimal digits of code cells, kernel, parameters, inputs, code and versions.
+
+        Text between the code cells, and tags that only say what a page shows, are none of it.
+        """
+        return self.address_in(self.environment)
+
+    def address_in(self, elsewhere: Mapping[str, Any]) -> str:
+        """The place that it has in another environment."""
+        return digest_of([*self._determinants, elsewhere])
+
+    @cached_property
+    def _determinants(self) -> list[Any]:
+        template = nbformat.reads(self.template, as_version=4)
+        cells = [(c.source, sorted(_tags(c) & EFFECTIVE)) for c in template.cells if c.cell_type == "code"]
+        kernel = template.metadata.get("kernelspec", {}).get("name", "python3")
+        return [cells, kernel, sorted(self.parameters), self.inputs, self.code]
 
 
 @dataclass(frozen=True)
@@ -80,6 +98,7 @@ class Outcome:
         measurements: what it recorded, see :func:`nbutils.measurements.read_measurements`.
         provenance: commit, versions, machine and time.
         code: digest of nbutils.
+        environment: versions of the libraries, see :func:`nbutils.provenance.environment`.
         notebook: text of the executed notebook; as far as it came, if it failed.
     """
 
@@ -91,12 +110,14 @@ class Outcome:
     measurements: list[dict[str, Any]]
     provenance: dict[str, Any]
     code: str
+    environment: dict[str, Any]
     notebook: str
 
     @classmethod
     def failure(cls, job: NotebookJob, reason: str) -> Outcome:
         """A job that nothing is left of."""
-        return cls(job.address, "failed", reason, 0.0, dict(job.parameters), [], provenance(), job.code, "")
+        told = dict(job.parameters), [], provenance(), job.code, dict(job.environment), ""
+        return cls(job.address, "failed", reason, 0.0, *told)
 
 
 def kept(address: str, store: Store | None = None) -> Outcome | None:
@@ -124,6 +145,63 @@ def keep(outcome: Outcome, store: Store | None = None) -> None:
     (store or Store("notebooks")).write(outcome.address, record, replace=True, texts={FILE: notebook})
 
 
+def with_prose(outcome: Outcome, job: NotebookJob) -> Outcome:
+    """An outcome with the text and the tags that the job's template has now.
+
+    The same address may have been executed when the text between its code cells was another one; what the code cells
+    gave is the same. Cells are those of the template, in its order; papermill's cell of parameters stays where it is.
+
+    Args:
+        outcome: of the job; one that failed stays as it is.
+        job: the notebook.
+
+    Returns:
+        The same outcome if its text is that of the template.
+    """
+    if outcome.status != "done":
+        return outcome
+    page = nbformat.reads(outcome.notebook, as_version=4)
+    template = nbformat.reads(job.template, as_version=4).cells
+    own = [cell for cell in page.cells if INJECTED not in _tags(cell)]
+    fixed = [cell for cell in template if INJECTED not in _tags(cell)]
+    if [_shown(cell) for cell in own] == [_shown(cell) for cell in fixed]:
+        return outcome
+    executed = iter([cell for cell in own if cell.cell_type == "code"])
+    cells = [_as_executed(cell, next(executed)) if cell.cell_type == "code" else cell for cell in fixed]
+    for number, cell in enumerate(cells):
+        cell.setdefault("id", f"text-{number}")  # papermill gives an identifier to cells that have none
+    for cell in page.cells:
+        if INJECTED in _tags(cell):
+            cells.insert(_place_of_injected(template), cell)
+    page.cells = cells
+    return replace(outcome, notebook=nbformat.writes(page))
+
+
+def _tags(cell: Any) -> set[str]:
+    return set(cell.metadata.get("tags", []))
+
+
+def _shown(cell: Any) -> list[Any]:
+    """A cell as its author wrote it, without what papermill adds."""
+    metadata = {name: value for name, value in cell.metadata.items() if name != "papermill" and value != []}
+    return [cell.cell_type, cell.source, metadata, cell.get("attachments")]
+
+
+def _as_executed(cell: Any, executed: Any) -> Any:
+    """A cell of a template with what its execution gave."""
+    kept = {name: executed[name] for name in ("id", "outputs", "execution_count") if name in executed}
+    kept["metadata"] = {**cell.metadata, "papermill": executed.metadata.get("papermill", {})}
+    return type(cell)({**cell, **nbformat.from_dict(kept)})
+
+
+def _place_of_injected(template: list[Any]) -> int:
+    """Where papermill puts its cell of parameters: in place of an earlier one, after the defaults, or first."""
+    for tag, after in ((INJECTED, 0), ("parameters", 1)):
+        if found := [number for number, cell in enumerate(template) if tag in _tags(cell)]:
+            return found[0] + after
+    return 0
+
+
 def execute(job: NotebookJob, again: bool = False) -> Outcome:
     """Execute a notebook, or read its outcome if another process has finished it meanwhile. Runs in a worker.
 
@@ -142,6 +220,10 @@ def execute(job: NotebookJob, again: bool = False) -> Outcome:
     if job.code != notebook_code():
         here = f"code {notebook_code()} here, {job.code} where the sweep was started"
         return Outcome.failure(job, f"nbutils differs between machines ({here}); install the same version everywhere")
+    if changes := differences(job.environment):
+        both = [f"{name} {ours} here, {theirs} where the sweep was started" for name, (theirs, ours) in changes.items()]
+        reason = f"libraries differ between machines ({'; '.join(both)}); install the same versions everywhere"
+        return Outcome.failure(job, reason)
     with store.lock(job.address):
         found = None if again else kept(job.address, store)
         if found is None or found.status != "done":
@@ -207,10 +289,9 @@ def _outcome(job: NotebookJob, draft: Path, reason: str, start: float) -> Outcom
         "commit": origin["commit"],
         "versions": origin["versions"],
     }
-    found = read_measurements(notebook)
-    return Outcome(
-        job.address, status, reason, seconds, dict(job.parameters), found, origin, job.code, nbformat.writes(notebook)
-    )
+    found, text = read_measurements(notebook), nbformat.writes(notebook)
+    told = dict(job.parameters), found, origin, job.code, dict(job.environment), text
+    return Outcome(job.address, status, reason, seconds, *told)
 
 
 def _one_line(job: NotebookJob, error: Exception, folder: Path) -> str:

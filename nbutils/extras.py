@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,7 +16,7 @@ from nbutils.evaluations import evaluate_all
 from nbutils.events import compare_partitions
 from nbutils.evolution import answers_to, flexibility, partitions_of, track_communities
 from nbutils.living import measure_living
-from nbutils.provenance import code_digest, provenance
+from nbutils.provenance import code_digest, digest_of, environment, provenance
 from nbutils.reconstruction import released_entropy, released_graph
 from nbutils.runs import Run, run_address
 from nbutils.sampling import balanced_indices, probe_indices
@@ -78,7 +76,7 @@ def extra(run: Run, name: str) -> Found:
     if run.failed:
         raise ValueError(f"run {run.address} failed: {run.failed}")
     store, determinants = Store("extras", run.store.folder.parent), _determinants(run.address, name)
-    where = _address(determinants)
+    where = digest_of(determinants)
     if (record := store.read(where)) is None:
         with store.lock(where):
             if (record := store.read(where)) is None:
@@ -90,7 +88,7 @@ def extra(run: Run, name: str) -> Found:
 
 def has_extra(spec: RunSpec, name: str) -> bool:
     """Whether the user's store holds an extra of a run."""
-    return Store("extras").read(_address(_determinants(run_address(spec), name))) is not None
+    return Store("extras").read(digest_of(_determinants(run_address(spec), name))) is not None
 
 
 def extra_code(name: str) -> str:
@@ -99,11 +97,7 @@ def extra_code(name: str) -> str:
 
 
 def _determinants(run: str, name: str) -> dict[str, Any]:
-    return {"run": run, "extra": name, "code": extra_code(name)}
-
-
-def _address(determinants: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()[:16]
+    return {"run": run, "extra": name, "code": extra_code(name), "environment": environment()}
 
 
 Made = tuple[pd.DataFrame, dict[str, np.ndarray]]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from pydantic import ValidationError
@@ -11,6 +13,7 @@ from pydantic import ValidationError
 from nbutils.executions import notebook_code
 from nbutils.extras import extra_code
 from nbutils.measures import measure_code
+from nbutils.provenance import differences
 from nbutils.runs import run_address
 from nbutils.specs import RunSpec
 from nbutils.store import Store
@@ -26,7 +29,9 @@ def inventory(dataset: str | None = None) -> pd.DataFrame:
 
     Returns:
         One row per run: `run` (address), `dataset`, `labels`, `seed`, `model`, `epochs`, `test accuracy` at the end,
-        `status` ("done", "failed", or "outdated" when today's code would train it again), `seconds`, `commit`, `MiB`.
+        `status` ("done", "failed", "other versions" where only the libraries differ from those that are installed, or
+        "outdated" when today's code would train it again in any case), `versions` (in what the libraries differ),
+        `seconds`, `commit`, `MiB`.
 
     Examples:
         >>> inventory().columns[0]
@@ -37,13 +42,14 @@ def inventory(dataset: str | None = None) -> pd.DataFrame:
         record = store.read(address)
         if record is None or (dataset and record["spec"]["dataset"] != dataset):
             continue
-        spec, history = record["spec"], record["history"]
+        spec, history, changes = record["spec"], record["history"], differences(record["environment"])
         rows.append(
             {
                 "run": address,
                 **{name: spec[name] for name in ("dataset", "labels", "seed", "model", "epochs")},
                 "test accuracy": round(history[-1]["test_accuracy"], 3) if history else float("nan"),
                 "status": _status(address, record),
+                "versions": ", ".join(f"{name} {old}" for name, (old, _) in changes.items()),
                 "seconds": record["seconds"],
                 "commit": record["provenance"]["commit"],
                 "MiB": round(sum(record["files"].values()) / 2**20, 2),
@@ -58,6 +64,7 @@ def inventory(dataset: str | None = None) -> pd.DataFrame:
         "epochs",
         "test accuracy",
         "status",
+        "versions",
         "seconds",
         "commit",
         "MiB",
@@ -66,41 +73,43 @@ def inventory(dataset: str | None = None) -> pd.DataFrame:
 
 
 def prune() -> tuple[int, int]:
-    """Remove what the present code would not use: outdated runs, measures, extras, notebooks, unfinished left-overs.
+    """Remove what would not be used here any more: that of other code or other versions, and unfinished left-overs.
 
     Returns:
         (number of folders removed, bytes freed).
     """
-    runs, measures, notebooks = Store("runs"), Store("measures"), Store("notebooks")
-    doomed = [runs.path(row.run) for row in inventory().itertuples() if row.status == "outdated"]
-    current = set(runs.addresses()) - {path.name for path in doomed}
-    for address in measures.addresses():
-        record = measures.read(address)
-        if record and (record["run"] not in current or record["code"] != measure_code()):
-            doomed.append(measures.path(address))
-    extras = Store("extras")
-    for address in extras.addresses():
-        record = extras.read(address)
-        if record and (record["run"] not in current or record["code"] != extra_code(record["extra"])):
-            doomed.append(extras.path(address))
-    for address in notebooks.addresses():
-        record = notebooks.read(address)
-        if record and record["code"] != notebook_code():
-            doomed.append(notebooks.path(address))
-    for store in (runs, measures, extras, notebooks):
-        doomed += store.unfinished()
+    runs = inventory()
+    current = set(runs.loc[runs["status"].isin(("done", "failed")), "run"])
+
+    def of_today(record: dict[str, Any], code: str) -> bool:
+        return record["code"] == code and not differences(record["environment"])
+
+    used: dict[str, Callable[[dict[str, Any]], bool]] = {
+        "measures": lambda record: record["run"] in current and of_today(record, measure_code()),
+        "extras": lambda record: record["run"] in current and of_today(record, extra_code(record["extra"])),
+        "notebooks": lambda record: of_today(record, notebook_code()),
+    }
+    doomed = [Store("runs").path(address) for address in Store("runs").addresses() if address not in current]
+    for kind, is_used in used.items():
+        store = Store(kind)
+        records = {address: store.read(address) for address in store.addresses()}
+        doomed += [store.path(address) for address, record in records.items() if not record or not is_used(record)]
+    for kind in ("runs", *used):
+        doomed += Store(kind).unfinished()
     size = sum(_size(path) for path in doomed)
     for path in doomed:
         shutil.rmtree(path, ignore_errors=True)
     return len(doomed), size
 
 
-def _status(address: str, record: dict) -> str:
+def _status(address: str, record: dict[str, Any]) -> str:
     try:
-        if run_address(RunSpec(**record["spec"])) != address:
+        if run_address(RunSpec(**record["spec"]), record["environment"]) != address:
             return "outdated"
     except (ValidationError, ModuleNotFoundError):
         return "outdated"
+    if differences(record["environment"]):
+        return "other versions"
     return "failed" if record["reason"] else "done"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Annotated, Any
 
 import numpy as np
@@ -24,7 +22,7 @@ from nbutils.entropy import (
 from nbutils.graphs import activation_pattern_graph
 from nbutils.information import mutual_information, total_correlation
 from nbutils.nulls import circular_shift_null, within_class_null
-from nbutils.provenance import code_digest, provenance
+from nbutils.provenance import code_digest, digest_of, environment, provenance
 from nbutils.runs import Run, run_address
 from nbutils.specs import RunSpec
 from nbutils.store import Store
@@ -184,7 +182,7 @@ def measure_run(run: Run, spec: MeasureSpec | None = None, store: Store | None =
     spec = spec or MeasureSpec()
     store = store or Store("measures", run.store.folder.parent)
     determinants = _determinants(run.address, spec)
-    where = _address(determinants)
+    where = digest_of(determinants)
     if (record := store.read(where)) is None:
         with store.lock(where):
             if (record := store.read(where)) is None:
@@ -201,7 +199,7 @@ def is_measured(spec: RunSpec, measure: MeasureSpec) -> bool:
     record = Store("runs").read(where)
     if record is None:
         return False
-    return bool(record["reason"]) or Store("measures").read(_address(_determinants(where, measure))) is not None
+    return bool(record["reason"]) or Store("measures").read(digest_of(_determinants(where, measure))) is not None
 
 
 def measure_code() -> str:
@@ -210,11 +208,7 @@ def measure_code() -> str:
 
 
 def _determinants(run: str, spec: MeasureSpec) -> dict[str, Any]:
-    return {"run": run, "measure": spec.model_dump(), "code": measure_code()}
-
-
-def _address(determinants: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()[:16]
+    return {"run": run, "measure": spec.model_dump(), "code": measure_code(), "environment": environment()}
 
 
 def _measure_epoch(run: Run, epoch: int, spec: MeasureSpec) -> dict[str, float]:

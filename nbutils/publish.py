@@ -1,7 +1,7 @@
 """From templates to pages: execute each notebook of the table of contents with papermill, and make it fit for the book.
 
-A page is executed again only when its template, its parameters, the data or nbutils changed. A notebook that fails is
-kept beside the page as `<name>.failed.ipynb`.
+A page is executed again only when its template's code, its parameters, the data, nbutils or the libraries changed; when
+only text changed, the page gets the new text. A notebook that fails is kept beside the page as `<name>.failed.ipynb`.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def _finished(notebook: Any, job: PageJob) -> Any:
             cell.source = cell.source.replace("](../book/", "](../../")
             if job.title and cell.source.startswith("# "):
                 cell.source = re.sub(r"^(# .*)$", rf"\1 — {job.title}", cell.source, count=1, flags=re.MULTILINE)
-        else:
+        elif cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if MIME not in output.get("data", {})]
     return notebook
 

@@ -1,15 +1,13 @@
 """A run: one network trained once, and what all its hidden neurons did on the way.
 
-A run is determined by its parameters, the data and the code that makes it. It is trained when it is first asked for
-and read from the store ever after, by any process.
+A run is determined by its parameters, the data, the code that makes it and the versions of the libraries that this code
+computes with. It is trained when it is first asked for and read from the store ever after, by any process.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,14 +18,14 @@ import pandas as pd
 
 from nbutils.architectures import hidden_widths
 from nbutils.datasets import load_dataset
-from nbutils.provenance import code_digest, provenance
+from nbutils.provenance import code_digest, differences, digest_of, environment, provenance
 from nbutils.specs import RunSpec
 from nbutils.store import Store
 
 if TYPE_CHECKING:
     from torch.nn import Module
 
-__all__ = ["Run", "run_address", "run_once", "run_together"]
+__all__ = ["Run", "made_elsewhere", "run_address", "run_once", "run_together"]
 
 # The modules that decide what a run contains. A change of what they do retrains; a change anywhere else never does.
 MAKERS = (
@@ -44,14 +42,37 @@ MAKERS = (
 )
 
 
-def run_address(spec: RunSpec) -> str:
-    """Where a run is kept: 16 hexadecimal digits that change with any parameter, the data, or the code that makes runs.
+def run_address(spec: RunSpec, elsewhere: Mapping[str, Any] | None = None) -> str:
+    """Where a run is kept: 16 hexadecimal digits that change with all that determines it.
+
+    That is every parameter, the data, the code that makes runs, and the versions of the libraries it computes with: a
+    run that was made with others is never served.
+
+    Args:
+        spec: the run.
+        elsewhere: another environment in which it may have been made; None means this one, see
+            :func:`nbutils.provenance.environment`.
 
     Examples:
         >>> run_address(RunSpec(seed=1)) == run_address(RunSpec(seed=1)) != run_address(RunSpec(seed=2))
         True
     """
-    return hashlib.sha256(json.dumps(_determinants(spec), sort_keys=True).encode()).hexdigest()[:16]
+    determinants = _determinants(spec)
+    return digest_of(determinants if elsewhere is None else {**determinants, "environment": elsewhere})
+
+
+def made_elsewhere(specs: Iterable[RunSpec], store: Store | None = None) -> list[dict[str, Any]]:
+    """Environments of runs that are computed again only because versions differ: one for each such run.
+
+    Args:
+        specs: runs.
+        store: where runs are kept; None means the user's store.
+    """
+    store = store or Store("runs")
+    others = [known for known in store.environments() if differences(known)]
+    missing = [spec for spec in dict.fromkeys(specs) if others and not store.path(run_address(spec)).exists()]
+    found = (next((e for e in others if store.path(run_address(s, e)).exists()), None) for s in missing)
+    return [known for known in found if known is not None]
 
 
 def _determinants(spec: RunSpec) -> dict[str, Any]:
@@ -59,6 +80,7 @@ def _determinants(spec: RunSpec) -> dict[str, Any]:
         "spec": spec.model_dump(),
         "data": load_dataset(spec.dataset).version,
         "code": code_digest(*(f"nbutils.{name}" for name in MAKERS)),
+        "environment": environment(),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import time
 import warnings
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -20,7 +21,8 @@ import numpy as np
 from filelock import FileLock
 from platformdirs import user_cache_path
 
-from nbutils.files import process_exists
+from nbutils.files import process_exists, replace_file
+from nbutils.provenance import digest_of
 
 __all__ = ["Store", "store_folder"]
 
@@ -28,6 +30,8 @@ RECORD = "record.json"
 WRITING = ".writing-"
 STALE_SECONDS = 24 * 3600  # an unfinished folder of another machine this old has no living writer
 ADDRESS = re.compile(r"[0-9a-f]{16}")
+ENVIRONMENTS = "environments"
+UNSIGNED = "0" * 64  # stands in a record for its digest while that is computed
 
 
 def store_folder() -> Path:
@@ -40,7 +44,10 @@ class Store:
     """Results by address: a JSON record and, beside it, arrays.
 
     Written to a temporary folder first and renamed when complete, so a reader never sees half of it and a crash or a
-    full disk leaves nothing under an address. Arrays are read without executing code (`allow_pickle=False`).
+    full disk leaves nothing under an address. A record holds the digest of its own text, so damage to any field is
+    noticed; one without, as versions before wrote them, counts as absent. Arrays are read without executing code
+    (`allow_pickle=False`). Environments (see :func:`nbutils.provenance.environment`) that records name are remembered
+    for all kinds.
 
     Args:
         kind: sub-folder, such as "runs".
@@ -68,7 +75,13 @@ class Store:
         if not path.exists():  # complete folders appear at once, by a rename
             return None
         try:
-            record = json.loads((path / RECORD).read_text("utf-8"))
+            text = (path / RECORD).read_text("utf-8")
+            record = json.loads(text)
+            signature = record.pop("digest", None)
+            if signature is None and "files" in record:
+                return None
+            if _digest(text.replace(str(signature), UNSIGNED, 1)) != signature:
+                raise ValueError(f"{RECORD} is not the one that was written")
             for name, size in record["files"].items():
                 if (path / name).stat().st_size != size:
                     raise ValueError(f"{name} has the wrong size")
@@ -138,14 +151,31 @@ class Store:
             for name, text in (texts or {}).items():
                 (temporary / name).write_text(text, "utf-8")
             files = {f.name: f.stat().st_size for f in sorted(temporary.iterdir())}
-            text = json.dumps({**record, "files": files}, indent=1, allow_nan=True)
-            (temporary / RECORD).write_text(text, "utf-8")
+            whole = {"digest": ""} | record | {"digest": UNSIGNED, "files": files}  # it comes first
+            text = json.dumps(whole, indent=1, allow_nan=True)
+            (temporary / RECORD).write_text(text.replace(UNSIGNED, _digest(text), 1), "utf-8")
+            if "environment" in record:
+                self._remember(record["environment"])
             if replace:
                 shutil.rmtree(path, ignore_errors=True)
             if self.read(address) is None:
+                shutil.rmtree(path, ignore_errors=True)  # of a version before, without a digest
                 temporary.rename(path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+    def environments(self) -> list[dict[str, Any]]:
+        """In which environments results of this store were made, of whatever kind."""
+        found = []
+        for path in sorted((self.folder.parent / ENVIRONMENTS).glob("*.json")):
+            with suppress(OSError, ValueError):
+                found.append(json.loads(path.read_text("utf-8")))
+        return [known for known in found if isinstance(known, dict)]
+
+    def _remember(self, environment: dict[str, Any]) -> None:
+        path = self.folder.parent / ENVIRONMENTS / f"{digest_of(environment)}.json"
+        if not path.exists():
+            replace_file(path, json.dumps(environment).encode())
 
     @contextmanager
     def lock(self, address: str) -> Iterator[None]:
@@ -169,3 +199,7 @@ class Store:
         """Take a result out of the way with a warning."""
         warnings.warn(f"stored result {address} {reason}; it will be computed again", RuntimeWarning, stacklevel=3)
         shutil.rmtree(self.path(address), ignore_errors=True)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

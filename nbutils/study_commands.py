@@ -40,7 +40,9 @@ def _study(options: argparse.Namespace) -> int:
     from nbutils.archive import RESULTS, write_archive
     from nbutils.cores import default_jobs
     from nbutils.datasets import load_dataset
+    from nbutils.provenance import again_because
     from nbutils.reference import reference_study, reference_tasks
+    from nbutils.runs import made_elsewhere
     from nbutils.store import store_folder
     from nbutils.study import about_data, collect, compute_missing, failures
 
@@ -49,6 +51,8 @@ def _study(options: argparse.Namespace) -> int:
     missing = [task for task in tasks if not task.done]
     print(f"Study of {options.dataset}: {len(tasks)} runs, {len(missing)} to compute; store: {store_folder()}")
     if missing and not options.finished:
+        for reason in again_because(made_elsewhere(task.run for task in missing)):
+            print(reason)
         print(f"Time: {_forecast(folder, missing, jobs)}.", flush=True)
     if options.plan:
         return 0

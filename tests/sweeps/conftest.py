@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -42,6 +43,20 @@ def write_sweep(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def pretend_torch(tmp_path: Path, root: Path) -> Callable[[str, pytest.MonkeyPatch], None]:
+    """Let processes that start from now on find another version of torch installed."""
+
+    def pretend(version: str, patch: pytest.MonkeyPatch) -> None:
+        shim = tmp_path / f"shim-{version}"
+        about = shim / f"torch-{version}.dist-info"
+        about.mkdir(parents=True, exist_ok=True)
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n", "utf-8")
+        patch.setenv("PYTHONPATH", os.pathsep.join((str(shim), str(root))))
+
+    return pretend
 
 
 @pytest.fixture

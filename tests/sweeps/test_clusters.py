@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import psutil
@@ -166,6 +167,22 @@ def test_workers_with_a_store_of_their_own(
     assert values(tmp_path) == [(1, 1.5), (2, 2.5)]
     assert len(Store("notebooks").addresses()) == len(Store("notebooks", tmp_path / "theirs").addresses()) == 2
     assert "2 cached" in start_sweep(file).finish()[1], "results came home over the wire"
+
+
+def test_a_worker_with_another_torch_refuses(
+    write_notebook, write_sweep, start_sweep, start_cluster, tmp_path, own_store, pretend_torch
+):
+    with pytest.MonkeyPatch.context() as patch:
+        pretend_torch("2.12.0", patch)
+        cluster = start_cluster("cluster", workers=1)
+    write_notebook(log(tmp_path), RECORD)
+    file = write_sweep(grid={"x": [1]}, fixed={"y": 0.5})
+    code, text = start_sweep(file, "--scheduler", cluster.address).finish()
+    assert code == 1
+    words = f"torch 2.12.0 here, {version('torch')} where the sweep was started"
+    assert f"x=1: libraries differ between machines ({words}); install the same versions everywhere" in text
+    assert "Traceback" not in text
+    assert executed(tmp_path) == [], "nothing was computed"
 
 
 def test_nobody_there_is_one_sentence(write_notebook, write_sweep, nbutils_cli, own_store):

@@ -208,7 +208,7 @@ def test_modules_and_functions_stay_small(root):
     lengths = []
     for path in modules(root):
         text = path.read_text("utf-8")
-        assert len(text.splitlines()) <= 250, path.name
+        assert len(text.splitlines()) <= 400, path.name
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 doc = node.body[0]
