@@ -22,7 +22,7 @@ help: ## list commands and options
 	@echo "Commands:"
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
 	@echo "Options (with their present values):"
-	@echo "  DATASETS=\"$(DATASETS)\"  SEEDS=$(SEEDS)  EPOCHS=$(EPOCHS)  JOBS=$(if $(JOBS),$(JOBS),one per core)"
+	@echo "  DATASETS=\"$(DATASETS)\" (names with spaces in single quotes)  SEEDS=$(SEEDS)  EPOCHS=$(EPOCHS)  JOBS=$(if $(JOBS),$(JOBS),one per core)"
 	@echo "  SWEEP=$(SWEEP)  DATASET=$(DATASET)"
 	@echo "  PYTHON=$(PYTHON) (3.11 or newer, makes .venv)  PIP_ARGS=\"$(PIP_ARGS)\" (passed to pip)"
 

@@ -11,6 +11,9 @@ HIDDEN_LAYERS = "hidden*.relu"  # where a hidden unit's post-non-linearity outpu
 MOST = 5  # networks in a stack; more gain nothing, and their weights leave the cache
 MOST_ON_GPU = 32
 LARGE = 300_000  # parameters from which a network keeps a core busy by itself
+MOST_LAYERS = 100
+MOST_NEURONS = 100_000  # in one hidden layer
+MOST_PARAMETERS = 500_000_000  # of a network: 2 GB of weights, and four times that to train them
 
 
 def hidden_widths(model: str) -> tuple[int, ...]:
@@ -23,30 +26,50 @@ def hidden_widths(model: str) -> tuple[int, ...]:
         One width per hidden layer.
 
     Raises:
-        ValueError: the name is not of that form, or a width is 0.
+        ValueError: the name is not of that form, a width is 0 or above 100,000, there are more than 100 layers, or the
+            weights between them are more than 500 million.
 
     Examples:
         >>> hidden_widths("mlp:256-128-64")
         (256, 128, 64)
     """
-    match = re.fullmatch(r"mlp:(\d+(?:-\d+)*)", model) if isinstance(model, str) else None
-    widths = tuple(int(w) for w in match[1].split("-")) if match else ()
-    if not widths or 0 in widths:
+    match = re.fullmatch(r"mlp:([0-9]+(?:-[0-9]+)*)", model) if isinstance(model, str) else None
+    digits = [width.lstrip("0") for width in match[1].split("-")] if match else []
+    if not all(digits) or not digits:
         raise ValueError(
             f"model must be 'mlp:' and the widths of its hidden layers, such as 'mlp:256-128-64', received {model!r}"
         )
+    shown = repr(model) if len(model) <= 100 else f"{model[:100]!r}..."
+    if len(digits) > MOST_LAYERS or max(map(len, digits)) > len(str(MOST_NEURONS)):
+        raise ValueError(_too_large(shown))
+    widths = tuple(int(width) for width in digits)
+    if max(widths) > MOST_NEURONS or sum((a + 1) * b for a, b in pairwise(widths)) > MOST_PARAMETERS:
+        raise ValueError(_too_large(shown))
     return widths
+
+
+def _too_large(shown: str) -> str:
+    return (
+        f"model must have at most {MOST_LAYERS} hidden layers of at most {MOST_NEURONS:,} neurons and at most "
+        f"{MOST_PARAMETERS:,} weights, received {shown}"
+    )
 
 
 def parameter_count(model: str, inputs: int, classes: int) -> int:
     """Number of weights and biases of a model.
+
+    Raises:
+        ValueError: a bad model name, or more than 500 million.
 
     Examples:
         >>> parameter_count("mlp:4", inputs=3, classes=2)
         26
     """
     widths = [inputs, *hidden_widths(model), classes]
-    return sum((a + 1) * b for a, b in pairwise(widths))
+    found = sum((a + 1) * b for a, b in pairwise(widths))
+    if found > MOST_PARAMETERS:
+        raise ValueError(f"{_too_large(repr(model))}, which has {found:,} on {inputs:,} inputs")
+    return found
 
 
 def stack_size(parameters: int, device: str = "cpu") -> int:

@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from nbutils.pictures import Images, decode, pictures_in_folder, resized
+from nbutils.pictures import Images, decode_folder, list_pictures, resized
 from nbutils.provenance import code_digest
 from nbutils.sources import SOURCES, data_folder
 from nbutils.store import Store
 
-__all__ = ["BUILT_IN", "Kept", "Name", "available", "check_files", "keep_images", "locate", "parse_name"]
+__all__ = [
+    "BUILT_IN",
+    "FOLDER",
+    "Kept",
+    "Name",
+    "available",
+    "check_files",
+    "full_name",
+    "join_names",
+    "keep_images",
+    "locate",
+    "parse_name",
+    "split_names",
+]
 
 BUILT_IN = ("digits", "mnist-5k")  # come with installed packages
 FOLDER = "folder:"
+OPTIONS = r"(?:@([0-9]{1,4}))?(?:@(grey|colour))?"
 MAKERS = ("nbutils.catalogue", "nbutils.pictures", "nbutils.sources", "nbutils.vision")
 ARRAYS = ("train", "train_labels", "test", "test_labels")
 
@@ -30,7 +46,7 @@ class Name:
 
     Attributes:
         base: name of a public data set, or "" for a folder.
-        path: the folder, or None.
+        path: the folder, absolute and with links resolved, or None.
         size: height and width to resize to; None keeps them.
         colour: three channels, one, or (None) what the pictures have; only folders may choose.
         thousands: how many thousand training images to take; None takes all. Only public ones have fewer.
@@ -44,10 +60,15 @@ class Name:
 
     @property
     def whole(self) -> str:
-        """Name of the same data set with all its training images."""
-        name = f"{FOLDER}{self.path}" if self.path is not None else self.base
+        """Name of the same data set with all its training images; read the same from any working folder."""
         size = "" if self.size is None else f"@{self.size}"
-        return name + size + {None: "", True: "@colour", False: "@grey"}[self.colour]
+        options = size + {None: "", True: "@colour", False: "@grey"}[self.colour]
+        if self.path is None:
+            return self.base + options
+        path = str(self.path)
+        if options or re.search(rf"(?=@){OPTIONS}\Z", path):
+            path = path.rstrip("/") + "/"  # so that nobody takes a part of the path for an option
+        return FOLDER + path + options
 
 
 @dataclass(frozen=True)
@@ -66,6 +87,10 @@ class Kept:
 def parse_name(name: str) -> Name:
     """Take the name of a data set apart.
 
+    A folder is looked for in the working folder, `~` is one's home. Where "folder:at@32" could mean two things, a
+    folder that is there wins: `at@32` if it exists, else `at` with size 32. A slash ends the path: "folder:at/@32" is
+    always `at` with size 32, "folder:at@32/" always the folder `at@32`.
+
     Args:
         name: a name of `BUILT_IN` or `SOURCES`; one of `SOURCES` may be followed by "-10k" for 10,000 training images,
             equally many of each class, and by "@" and a height and width, such as "plantvillage@32"; or "folder:PATH",
@@ -75,29 +100,105 @@ def parse_name(name: str) -> Name:
         A :class:`Name`.
 
     Raises:
-        ValueError: no such data set; the message lists what there is.
+        ValueError: no such data set; the message lists what there is. Or a path that no folder can have.
 
     Examples:
         >>> parse_name("cifar10-10k@16")
         Name(base='cifar10', path=None, size=16, colour=None, thousands=10)
     """
-    match = re.fullmatch(r"(folder:)?(.+?)(?:@(\d{1,4}))?(?:@(grey|colour))?", name) if isinstance(name, str) else None
-    if match:
-        is_folder, base, size, colour = match.groups()
-        number = int(size) if size else None
-        plain = base in BUILT_IN and not (size or colour)
-        fewer = re.fullmatch(r"(.+)-([1-9]\d{0,3})k", base)
-        if number != 0 and is_folder:
-            return Name("", Path(base).expanduser(), number, None if colour is None else colour == "colour")
-        if number != 0 and (plain or (base in SOURCES and not colour)):
-            return Name(base, None, number, None)
-        if number != 0 and fewer and fewer[1] in SOURCES and not colour:
-            return Name(fewer[1], None, number, None, int(fewer[2]))
-    known = ", ".join([*BUILT_IN, *SOURCES])
-    raise ValueError(
-        f"dataset must be one of {known}, the last {len(SOURCES)} perhaps with '-10k' for 10,000 training images and "
-        f"'@32' for their size, or 'folder:PATH', received {name!r}"
-    )
+    found = _read_name(name) if isinstance(name, str) else None
+    if found is None or found.size == 0:
+        known = ", ".join([*BUILT_IN, *SOURCES])
+        raise ValueError(
+            f"dataset must be one of {known}, the last {len(SOURCES)} perhaps with '-10k' for 10,000 training images "
+            f"and '@32' for their size, or 'folder:PATH', received {name!r}"
+        )
+    return found
+
+
+def _read_name(name: str) -> Name | None:
+    if name.startswith(FOLDER):
+        return _read_folder(name.removeprefix(FOLDER))
+    match = re.fullmatch(rf"(.+?){OPTIONS}", name)
+    if match is None or match[3]:
+        return None
+    base, number = match[1], int(match[2]) if match[2] else None
+    if (base in BUILT_IN and number is None) or base in SOURCES:
+        return Name(base, None, number, None)
+    fewer = re.fullmatch(r"(.+)-([1-9][0-9]{0,3})k", base)
+    return Name(fewer[1], None, number, None, int(fewer[2])) if fewer and fewer[1] in SOURCES else None
+
+
+def _read_folder(text: str) -> Name | None:
+    """Path and options; see :func:`parse_name` for what wins."""
+    closed = re.fullmatch(rf"(.*/){OPTIONS}", text, re.DOTALL)
+    match = closed or re.fullmatch(rf"(.+?){OPTIONS}", text, re.DOTALL)
+    if match is None:
+        return None
+    path, size, colour = match.groups()
+    readings = [(path, size, colour)]
+    if not closed:
+        readings = [(text, None, None), (text.removesuffix(f"@{colour}"), None, colour), *readings]
+    places = [(_absolute(path), size, colour) for path, size, colour in readings]
+    path, size, colour = next((place for place in places if os.path.isdir(place[0])), places[-1])
+    return Name("", path, int(size) if size else None, None if colour is None else colour == "colour")
+
+
+def _absolute(path: str) -> Path:
+    try:
+        path.encode()
+        return Path(path).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        shown = path.encode("utf-8", "replace").decode()
+        raise ValueError(f"dataset must be 'folder:' and a path, received {FOLDER + shown!r}: {error}") from None
+
+
+def full_name(name: str) -> str:
+    """A name that means the same data set from any working folder: that of a folder with its absolute path.
+
+    This is what travels to other processes, which may work elsewhere.
+
+    Args:
+        name: see :func:`parse_name`.
+
+    Returns:
+        The name; one of a public data set as it is.
+
+    Raises:
+        ValueError: no such data set.
+
+    Examples:
+        >>> full_name("mnist-10k"), full_name("folder:/@32")
+        ('mnist-10k', 'folder:/@32')
+    """
+    asked = parse_name(name)
+    return name if asked.path is None else asked.whole
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Names of data sets as one text, those with spaces or other unusual signs in quotes.
+
+    Examples:
+        >>> join_names(["digits", "folder:/my letters"])
+        "digits 'folder:/my letters'"
+    """
+    return shlex.join(names)
+
+
+def split_names(names: str) -> list[str]:
+    """The names in a text, as :func:`join_names` writes it.
+
+    Raises:
+        ValueError: a quote is not closed.
+
+    Examples:
+        >>> split_names("digits 'folder:/my letters'")
+        ['digits', 'folder:/my letters']
+    """
+    try:
+        return shlex.split(names)
+    except ValueError:
+        raise ValueError(f"names of data sets must close their quotes, received {names!r}") from None
 
 
 def available(name: str) -> bool:
@@ -115,7 +216,7 @@ def available(name: str) -> bool:
     """
     asked = parse_name(name)
     if asked.path is not None:
-        return asked.path.is_dir()
+        return os.path.isdir(asked.path)
     return asked.base in BUILT_IN or bool(SOURCES[asked.base].files(data_folder()))
 
 
@@ -155,10 +256,10 @@ def keep_images(name: str) -> Kept:
         FileNotFoundError: the data set is not there.
     """
     asked = parse_name(name)
-    if asked.path is not None and not asked.path.is_dir():
+    if asked.path is not None and not os.path.isdir(asked.path):
         raise FileNotFoundError(f"dataset {name!r}: there is no folder {asked.path}")
     files = locate(asked.base) if asked.path is None else [asked.path]
-    store, determinants = Store("data"), {"name": name, "files": _state(files), "code": code_digest(*MAKERS)}
+    store, determinants = Store("data"), {"name": asked.whole, "files": _state(files), "code": code_digest(*MAKERS)}
     where = hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()[:16]
     if (record := store.read(where)) is None:
         with store.lock(where):
@@ -197,7 +298,7 @@ def check_files(name: str) -> Kept:
 
 def _decode(asked: Name, files: Sequence[Path]) -> Images:
     if asked.path is not None:
-        return decode(pictures_in_folder(asked.path), f"the folder {asked.path.name}", asked.size, asked.colour)
+        return decode_folder(asked.path, f"the folder {asked.path.name}", asked.size, asked.colour)
     source = SOURCES[asked.base]
     images = source.read(list(files))
     classes = len(images.classes)
@@ -220,7 +321,14 @@ def _version(images: Images, arrays: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()[:12]
 
 
-def _state(files: Sequence[Path]) -> list[tuple[str, int, int]]:
-    """Name, size and time of every file, so that a changed one is decoded again."""
-    whole = [inner for file in files for inner in (sorted(file.rglob("*")) if file.is_dir() else [file])]
-    return [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in whole if file.is_file()]
+def _state(files: Sequence[Path]) -> list[tuple[str, ...]]:
+    """Name, size and times of every file that is read, also behind links, so that a changed one is decoded again."""
+    whole: list[tuple[str, str, Path]] = []
+    for file in files:
+        whole += list_pictures(file).files if file.is_dir() else [("", "", file)]
+    rows = []
+    for split, label, file in whole:
+        facts = file.stat()
+        numbers = (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)  # the last cannot be set to an earlier one
+        rows.append((split, label, os.fsdecode(file), *map(str, numbers)))
+    return rows

@@ -150,8 +150,9 @@ def _runs(options: argparse.Namespace) -> int:
 
 def _studies(options: argparse.Namespace) -> list[Study]:
     """The studies that the options ask for, checked."""
+    from nbutils.catalogue import join_names
     from nbutils.parameters import check_parameters
 
-    given = {"study": " ".join(options.datasets), "seeds": options.seeds, "epochs": options.epochs}
+    given = {"study": join_names(options.datasets), "seeds": options.seeds, "epochs": options.epochs}
     given["device"] = options.device
     return list(check_parameters("synthesis", given).studies().values())

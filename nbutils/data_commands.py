@@ -40,7 +40,8 @@ def _list() -> int:
     print(pd.DataFrame(rows, columns=["name", "title", "status", "where"]).to_string(index=False))
     print(f"\nFiles are looked for in {data_folder()} (NBUTILS_DATA names another folder).")
     print(
-        "Your own pictures: --datasets folder:PATH, one folder per class; folder:PATH@32@grey resizes and greys them."
+        "Your own pictures: --datasets folder:PATH, one folder per class; folder:PATH@32@grey resizes and greys them.\n"
+        'Put quotes around a path with spaces, "folder:/my letters"; a slash ends a path that has an @: folder:a@b/@32.'
     )
     if missing:
         print("Missing:", *missing, sep="\n")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nbutils.catalogue import BUILT_IN, Name, keep_images, parse_name
+from nbutils.catalogue import BUILT_IN, Name, full_name, keep_images, parse_name
 from nbutils.sampling import SPLIT_SEED, balanced_indices
 from nbutils.sources import SOURCES
 
@@ -88,7 +88,7 @@ def label_noise(labels: str) -> float:
         0.5
     """
     named = {"true": 0.0, "random": 1.0}
-    if labels in named:
+    if isinstance(labels, str) and labels in named:
         return named[labels]
     try:
         kind, share = labels.split(":")
@@ -103,6 +103,8 @@ def label_noise(labels: str) -> float:
 
 def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:
     """Load a data set under a label condition.
+
+    A process reads the files of a data set once; after a change of the files, start it anew.
 
     Args:
         name: one of `DATASETS`, perhaps with a size, or a folder of your own; see
@@ -124,7 +126,7 @@ def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:
         ((1437, 64), 0.4)
     """
     share = label_noise(labels)
-    data = _load(name)
+    data = _load(full_name(name))
     given = data.train_true.copy()
     rng = np.random.default_rng([seed, 1])
     redrawn = rng.permutation(len(given))[: round(share * len(given))]

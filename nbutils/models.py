@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from torch import nn
 
-from nbutils.architectures import hidden_widths
+from nbutils.architectures import hidden_widths, parameter_count
 
 __all__ = ["build_model"]
 
@@ -24,7 +24,7 @@ def build_model(model: str, inputs: int, classes: int, dropout: float = 0.0) -> 
         Blocks `hidden1`, `hidden2`, ..., each of `linear`, `relu` and (when asked for) `dropout`, then `output`.
 
     Raises:
-        ValueError: a bad model name, or `dropout` outside [0, 1).
+        ValueError: a bad model name, more than 500 million weights, or `dropout` outside [0, 1).
 
     Examples:
         >>> build_model("mlp:4", inputs=3, classes=2)[0].relu
@@ -32,6 +32,7 @@ def build_model(model: str, inputs: int, classes: int, dropout: float = 0.0) -> 
     """
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout must be at least 0 and below 1, received {dropout!r}")
+    parameter_count(model, inputs, classes)  # refuses what no memory holds
     blocks: OrderedDict[str, nn.Module] = OrderedDict()
     width = inputs
     for depth, hidden in enumerate(hidden_widths(model), start=1):

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from nbutils.architectures import hidden_widths
+from nbutils.catalogue import join_names, split_names
 from nbutils.datasets import label_noise
 from nbutils.devices import resolve_device
 from nbutils.reference import REFERENCE, has_tables
@@ -30,9 +31,7 @@ __all__ = [
 
 
 def _known_datasets(names: str) -> str:
-    for name in names.split():
-        known_dataset(name)
-    return names
+    return join_names(known_dataset(name) for name in split_names(names))
 
 
 def _known_source(source: str) -> str:
@@ -84,7 +83,7 @@ class _StudyPage(_Page):
     source: Annotated[str, AfterValidator(_known_source)] = "live"
 
     def _names(self) -> list[str]:
-        return self.study.split()
+        return split_names(self.study)
 
     def studies(self) -> dict[str, Study | None]:
         shared = {"seeds": self.seeds, "first_seed": self.seed, "epochs": self.epochs}
@@ -101,7 +100,7 @@ class HypothesisPage(_StudyPage):
     dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
 
     def _names(self) -> list[str]:
-        return [self.dataset, *self.study.split()]
+        return [self.dataset, *split_names(self.study)]
 
 
 class Synthesis(_StudyPage):

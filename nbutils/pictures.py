@@ -1,20 +1,48 @@
-"""Pictures in folders or in an archive, one folder per class, as one array of bytes."""
+"""Pictures in folders or in an archive, one folder per class, as one array of bytes.
+
+What counts as what. A class is a folder; hidden ones and what systems leave behind (`__MACOSX`) are none. A picture is
+a regular file with one of the endings of `PICTURE`; hidden files and `Thumbs.db` are none. Anything else in a class
+folder is left out with a warning that counts it. Pictures are turned upright as their EXIF data ask, grey ones of 16
+bits are divided by 257, transparent ones are laid on white; other depths, and files of several frames, are refused.
+"""
 
 from __future__ import annotations
 
 import io
 import re
 import tarfile
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-__all__ = ["Images", "Picture", "decode", "pictures_in_archive", "pictures_in_folder", "resized"]
+if TYPE_CHECKING:
+    from PIL.Image import Image as Opened
 
-PICTURE = re.compile(r"\.(jpe?g|png|bmp|webp)$", re.IGNORECASE)
+__all__ = [
+    "Images",
+    "Listing",
+    "Picture",
+    "decode",
+    "decode_folder",
+    "list_pictures",
+    "pictures_in_archive",
+    "pictures_in_folder",
+    "resized",
+]
+
+PICTURE = re.compile(r"\.(jpe?g|png|bmp|gif|tiff?|webp|p[bgpn]m)$", re.IGNORECASE)
+FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")  # Pillow knows more, and starts programs for some
+RUBBISH = (
+    *("__macosx", "@eadir", "$recycle.bin", "system volume information", "lost+found", "__pycache__"),
+    *("thumbs.db", "ehthumbs.db", "desktop.ini"),
+)
 MOST_PIXELS = 100_000_000  # of one picture; a small file can claim to hold far more
+MOST_BYTES = 2**30  # of one file
+MOST_MEMORY = 4 * 2**30  # bytes of all pictures once decoded; putting them in order takes three times that
 SPLITS = ("train", "test")
 
 
@@ -54,23 +82,152 @@ class Picture:
     content: bytes
 
 
-def pictures_in_folder(folder: Path) -> Iterator[Picture]:
-    """Pictures under `train/<class>/` and `test/<class>/`, or under `<class>/` alone.
+@dataclass(frozen=True)
+class Listing:
+    """What lies in a folder of pictures.
+
+    Attributes:
+        files: split, class and path of every picture.
+        left_out: what is neither a picture of a class nor rubbish, relative to the folder.
+    """
+
+    files: tuple[tuple[str, str, Path], ...]
+    left_out: tuple[str, ...]
+
+
+def list_pictures(folder: Path) -> Listing:
+    """Pictures under `train/<class>/` and `test/<class>/`, or under `<class>/` alone; opens none of them.
+
+    Links are followed. What is left out: other files and folders in a class folder, pictures that lie in no class,
+    folders beside `train` and `test`. Hidden names and rubbish do not count.
+
+    Args:
+        folder: where to look.
+
+    Returns:
+        The :class:`Listing`.
 
     Raises:
-        ValueError: there is no picture, or only one of the two splits.
+        ValueError: there is no picture, a class has none, one of the two splits is missing, a picture is no regular
+            file, or something cannot be read; it is named.
     """
+    try:
+        return _listing(folder)
+    except OSError as error:
+        raise ValueError(f"{_legible(error.filename or folder)} cannot be read: {error.strerror or error}") from None
+
+
+def _listing(folder: Path) -> Listing:
     splits = [split for split in SPLITS if (folder / split).is_dir()]
     if len(splits) == 1:
         raise ValueError(f"{folder} has a folder {splits[0]!r} but not the other of 'train' and 'test'")
-    found = False
+    files: list[tuple[str, str, Path]] = []
+    others = [path for path in _entries(folder) if path.name not in splits] if splits else []
+    left_out = [path for path in others if path.is_dir() or PICTURE.search(path.name)]
     for split in splits or [""]:
-        for group in sorted(path for path in (folder / split).iterdir() if path.is_dir()):
-            for file in sorted(path for path in group.iterdir() if PICTURE.search(path.name)):
-                found = True
-                yield Picture(split, group.name, str(file.relative_to(folder)), file.read_bytes())
-    if not found:
-        raise ValueError(f"{folder} holds no pictures; they belong into one folder per class, .jpg or .png")
+        for group in _entries(folder / split):
+            if group.is_dir():
+                own, rest = _of_class(folder, group)
+                files += [(split, group.name, path) for path in own]
+                left_out += rest
+            elif not group.exists():
+                raise ValueError(f"{_within(folder, group)} is a broken link; remove it")
+            elif PICTURE.search(group.name):
+                left_out.append(group)
+    if not files:
+        raise ValueError(f"{folder} holds no pictures; they belong into one folder per class, such as cats/1.png")
+    return Listing(tuple(files), tuple(_within(folder, path) for path in left_out))
+
+
+def _of_class(folder: Path, group: Path) -> tuple[list[Path], list[Path]]:
+    """The pictures of a class, at least one, and what else lies beside them."""
+    name = _within(folder, group)
+    if _legible(group.name) != group.name:
+        raise ValueError(f"the name of class folder {name!r} is no valid Unicode; rename it")
+    own, rest = [], []
+    for path in _entries(group):
+        if not PICTURE.search(path.name) or path.is_dir():
+            rest.append(path)
+        elif path.is_file():
+            own.append(path)
+        else:  # opening a pipe would wait for ever
+            what = "a broken link" if path.is_symlink() else "a pipe, a socket or a device"
+            raise ValueError(f"{_within(folder, path)} is no regular file but {what}; remove it")
+    if not own:
+        found = f" but {_such_as([_within(folder, path) for path in rest])}" if rest else ""
+        raise ValueError(f"class folder {name} holds no pictures{found}; fill it or remove it")
+    return own, rest
+
+
+def _entries(folder: Path) -> list[Path]:
+    """What lies in a folder, without rubbish."""
+    return sorted(path for path in folder.iterdir() if not _is_rubbish(path.name))
+
+
+def _is_rubbish(name: str) -> bool:
+    return name.startswith(".") or name.lower() in RUBBISH
+
+
+def _within(folder: Path, path: Path) -> str:
+    return _legible(path.relative_to(folder))
+
+
+def _legible(path: Path | str) -> str:
+    """A path that can be printed, whatever bytes it is made of."""
+    return str(path).encode("utf-8", "replace").decode()
+
+
+def _such_as(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"1 entry that is no picture of a class, {names[0]}"
+    return f"{len(names)} entries that are no pictures of a class, such as {names[0]}"
+
+
+def pictures_in_folder(folder: Path) -> Iterator[Picture]:
+    """The pictures of :func:`list_pictures`, one after the other.
+
+    Raises:
+        ValueError: as there, or a file cannot be read or is larger than 1 GiB; it is named.
+    """
+    yield from _opened(folder, list_pictures(folder))
+
+
+def _opened(folder: Path, listing: Listing) -> Iterator[Picture]:
+    for split, label, file in listing.files:
+        name = _within(folder, file)
+        yield Picture(split, label, name, _content(file, name))
+
+
+def _content(file: Path, name: str) -> bytes:
+    try:
+        if (size := file.stat().st_size) > MOST_BYTES:
+            raise ValueError(f"{name} is larger than a picture may be: {size:,} bytes, at most {MOST_BYTES:,}")
+        return file.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{name} cannot be read: {error.strerror or error}") from None
+
+
+def decode_folder(folder: Path, origin: str, size: int | None = None, colour: bool | None = None) -> Images:
+    """Decode the pictures of a folder; says in a warning and in the origin what is left out.
+
+    Args:
+        folder: see :func:`list_pictures`.
+        origin: see :class:`Images`.
+        size: see :func:`decode`.
+        colour: see :func:`decode`.
+
+    Returns:
+        The :class:`Images`.
+
+    Raises:
+        ValueError: as :func:`list_pictures` and :func:`decode`.
+    """
+    listing = list_pictures(folder)
+    if listing.left_out:
+        said = f"without {_such_as(listing.left_out)}"
+        warnings.warn(f"{_legible(folder)} is read {said}", UserWarning, stacklevel=2)
+        origin = f"{origin}, {said}"
+    return decode(_opened(folder, listing), origin, size, colour)
 
 
 def pictures_in_archive(archive: Path) -> Iterator[Picture]:
@@ -83,7 +240,9 @@ def pictures_in_archive(archive: Path) -> Iterator[Picture]:
     try:
         with tarfile.open(archive, "r|xz") as content:
             for member in content:
-                split, label = ("", "", *PurePosixPath(member.name).parts)[-3:-1]
+                split, label, file = ("", "", "", *PurePosixPath(member.name).parts)[-3:]
+                if _is_rubbish(label) or _is_rubbish(file):
+                    continue
                 if member.isfile() and PICTURE.search(member.name) and split in SPLITS:
                     found = True
                     yield Picture(split, label, member.name, content.extractfile(member).read())
@@ -109,13 +268,18 @@ def decode(
         The :class:`Images`, classes sorted by name.
 
     Raises:
-        ValueError: a picture cannot be read or differs in shape (it is named), there are fewer than two classes, or a
-            class has no training picture.
+        ValueError: a picture cannot be read or differs in shape (it is named), all together take more than 4 GiB, there
+            are fewer than two classes, a class has no training picture, or none is left for the test.
     """
-    rows = sorted(
-        ((p.split, p.name.rpartition("/")[2], p.name, p.label, _pixels(p, size, colour)) for p in pictures),
-        key=lambda row: row[:3],
-    )
+    rows, memory = [], 0
+    for p in pictures:
+        pixels = _pixels(p, size, colour)
+        rows.append((p.split, p.name.rpartition("/")[2], p.name, p.label, pixels))
+        memory += pixels.nbytes
+        if memory > MOST_MEMORY:
+            most = f"{MOST_MEMORY / 2**30:.2g} GiB"
+            raise ValueError(f"{len(rows):,} pictures, up to {p.name}, take more than {most}; ask for a smaller size")
+    rows.sort(key=lambda row: row[:3])
     first = rows[0]
     for row in rows:
         if row[4].shape != first[4].shape:
@@ -131,6 +295,8 @@ def decode(
     missing = sorted(set(range(len(classes))) - set(labels[~test].tolist()))
     if missing:
         raise ValueError(f"class {classes[missing[0]]!r} has no training picture")
+    if not test.any():
+        raise ValueError("no picture is left for the test; without a folder 'test' a class needs at least two pictures")
     return Images(images[~test], labels[~test], images[test], labels[test], classes, origin)
 
 
@@ -156,16 +322,45 @@ def _fifth(labels: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _pixels(picture: Picture, size: int | None, colour: bool | None) -> np.ndarray:
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
-        with Image.open(io.BytesIO(picture.content)) as image:
+        with Image.open(io.BytesIO(picture.content), formats=FORMATS) as image:
             if image.width * image.height > MOST_PIXELS:
-                raise ValueError(f"it claims {image.width} x {image.height} pixels")
-            three = image.mode not in ("1", "L", "LA", "I", "I;16", "F") if colour is None else colour
-            image = image.convert("RGB" if three else "L")
-            if size is not None and image.size != (size, size):
-                image = image.resize((size, size), Image.Resampling.BOX)
-            return np.asarray(image)
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError, SyntaxError) as error:
-        raise ValueError(f"{picture.name} cannot be read as a picture: {error}") from None
+                raise ValueError(f"it claims {image.width} x {image.height} pixels, at most {MOST_PIXELS:,} are read")
+            frames = getattr(image, "n_frames", 1)
+            if frames > 1 and image.format != "MPO":  # telephones put a preview behind the photograph
+                raise ValueError(f"it holds {frames} frames; save each as a picture of its own")
+            ImageOps.exif_transpose(image, in_place=True)
+            plain = _eight_bits(image)
+            three = plain.mode not in ("1", "L") if colour is None else colour
+            plain = plain.convert("RGB" if three else "L")
+            if size is not None and plain.size != (size, size):
+                plain = plain.resize((size, size), Image.Resampling.BOX)
+            return np.asarray(plain)
+    except UnidentifiedImageError:
+        raise ValueError(f"{picture.name} cannot be read as a picture: it is none of {', '.join(FORMATS)}") from None
+    except Exception as error:  # Pillow passes on whatever its many parsers raise on damaged files
+        reason = error or type(error).__name__
+        raise ValueError(f"{picture.name} cannot be read as a picture: {reason}") from None
+
+
+def _eight_bits(image: Opened) -> Opened:
+    """A picture with 256 levels from its darkest to its brightest possible value, and nothing transparent.
+
+    Raises:
+        ValueError: its mode does not say what its brightest value is.
+    """
+    from PIL import Image
+
+    deep = image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM"))
+    tags = getattr(image, "tag_v2", {})  # TIFF: bits of a value, and whether 0 is black
+    if deep and tags.get(258, (16,)) == (16,) and tags.get(262, 1) == 1 and "transparency" not in image.info:
+        return Image.fromarray(np.rint(np.asarray(image) / 257).astype(np.uint8))
+    if deep or image.mode in ("I", "F"):
+        raise ValueError(f"mode {image.mode} does not say which value is the brightest; save it with 8 or 16 bits")
+    if image.has_transparency_data:
+        colours = image.convert("RGBA")
+        white = Image.new("RGBA", colours.size, "white")
+        return Image.alpha_composite(white, colours).convert("L" if image.mode in ("1", "L", "LA", "La") else "RGB")
+    return image

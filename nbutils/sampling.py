@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nbutils.arrays import as_labels
+
 __all__ = ["SPLIT_SEED", "balanced_indices", "probe_indices"]
 
 SPLIT_SEED = 20210604  # one fixed choice per data set, the same for every run
@@ -42,15 +44,16 @@ def balanced_indices(labels: np.ndarray, size: int, name: str = "size") -> np.nd
         Indices, shape (size,), in random but fixed order.
 
     Raises:
-        ValueError: `size` is below 1 or larger than the number of examples.
+        ValueError: `size` is no integer, below 1, or larger than the number of examples; or labels are no integers.
 
     Examples:
         >>> labels = np.array([0, 0, 0, 0, 1, 1])
         >>> np.bincount(labels[balanced_indices(labels, 4)]).tolist()
         [2, 2]
     """
+    labels = as_labels(labels, len(labels))
     total = len(labels)
-    if not 1 <= size <= total:
+    if not isinstance(size, int | np.integer) or isinstance(size, bool) or not 1 <= size <= total:
         raise ValueError(f"{name} must be from 1 to {total}, the number of training examples; received {size!r}")
     rng = np.random.default_rng(SPLIT_SEED)
     order = rng.permutation(total)

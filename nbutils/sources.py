@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from platformdirs import user_cache_path
 
-from nbutils.pictures import Images, decode, pictures_in_archive, pictures_in_folder
+from nbutils.pictures import Images, decode, decode_folder, pictures_in_archive
 from nbutils.vision import torchvision_datasets
 
 __all__ = ["SOURCES", "Source", "data_folder", "md5"]
@@ -196,7 +196,7 @@ def _plant_files(folder: Path) -> list[Path]:
 
 
 def _pictures(file: Path, origin: str) -> Images:
-    return decode(pictures_in_folder(file) if file.is_dir() else pictures_in_archive(file), origin)
+    return decode_folder(file, origin) if file.is_dir() else decode(pictures_in_archive(file), origin)
 
 
 SOURCES = {

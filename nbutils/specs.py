@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from nbutils.activations import firing_share
 from nbutils.architectures import hidden_widths
-from nbutils.catalogue import parse_name
+from nbutils.catalogue import full_name
 from nbutils.datasets import Dataset, label_noise, load_dataset
 from nbutils.devices import resolve_device
 from nbutils.sampling import probe_indices
@@ -33,9 +33,8 @@ def _canonical(labels: str) -> str:
 
 
 def known_dataset(name: str) -> str:
-    """The name itself, if there is such a data set."""
-    parse_name(name)
-    return name
+    """The name, if there is such a data set; that of a folder with its absolute path, for runs are made elsewhere."""
+    return full_name(name)
 
 
 class RunSpec(BaseModel):

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from nbutils.executions import NotebookJob
 from nbutils.grids import axis_values, grid_points, is_excluded
 from nbutils.sweep_files import SweepFile, raise_mistakes, read_sweep_file
-from nbutils.templates import data_versions, point_mistakes, template_model
+from nbutils.templates import data_versions, point_mistakes, template_model, with_full_names
 
 __all__ = ["Point", "Sweep", "load_sweep"]
 
@@ -27,8 +27,8 @@ class Point:
     """One combination of parameters.
 
     Attributes:
-        parameters: all that is given to the notebook.
-        varied: those of them that vary in the sweep, in the order of the file.
+        parameters: all that is given to the notebook; names of folders with their absolute paths.
+        varied: those of them that vary in the sweep, in the order of the file, as written there.
     """
 
     parameters: dict[str, Any]
@@ -98,7 +98,8 @@ class Sweep:
             if not equals or not any(key in p.parameters for p in kept):
                 names = ", ".join(dict.fromkeys(name for p in self.points for name in p.parameters))
                 raise ValueError(f"--only must be key=value with a key of {names}; received {condition!r}")
-            kept = [p for p in kept if key in p.parameters and str(p.parameters[key]) == value]
+            written = [{**p.parameters, **p.varied} for p in kept]  # names of folders as in the file
+            kept = [p for p, own in zip(kept, written, strict=True) if key in own and str(own[key]) == value]
         if not kept:
             raise ValueError(f"--only {' '.join(conditions)} leaves none of the {len(self.points)} points")
         return Sweep(self.name, self.about, self.file, self.notebook, tuple(kept), self.timeout)
@@ -132,6 +133,7 @@ def load_sweep(path: Path | str) -> Sweep:
     model = template_model(notebook)
     mistakes = _axis_mistakes(declared)
     points = [] if mistakes else _points(declared, mistakes)
+    points = [Point(with_full_names(model, point.parameters), point.varied) for point in points]
     mistakes += point_mistakes(model, [point.parameters for point in points])
     folders = Counter(str(point.folder).casefold() for point in points)
     mistakes += [f"{folder}: {n} points would share this folder" for folder, n in folders.items() if n > 1]

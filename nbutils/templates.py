@@ -11,11 +11,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from nbutils.archive import archive_digest, archive_folder
-from nbutils.catalogue import available
+from nbutils.catalogue import FOLDER, available, full_name
 from nbutils.datasets import load_dataset
 from nbutils.parameters import TEMPLATES, DatasetPage, nearest, sentences
 
-__all__ = ["data_versions", "point_mistakes", "template_model"]
+__all__ = ["data_versions", "point_mistakes", "template_model", "with_full_names"]
 
 ANNOTATIONS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}
 
@@ -94,6 +94,31 @@ def _value_mistakes(model: type[BaseModel], values: dict[str, Any]) -> set[str]:
 
 def _share(count: int, total: int) -> str:
     return f"in all {total} points" if count == total > 1 else f"in {count} of {total} points"
+
+
+def with_full_names(model: type[BaseModel], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters in which folders of pictures have their absolute paths, for notebooks run in a folder of their own.
+
+    Folders are looked for where the caller works, not beside the sweep file or the notebook.
+
+    Args:
+        model: see :func:`template_model`. In notebooks of one's own, every text that begins with "folder:" is a folder.
+        parameters: of one point; wrong ones stay as they are.
+    """
+    if model in TEMPLATES.values():
+        try:
+            checked = model(**parameters)
+        except ValidationError:
+            return dict(parameters)  # to be told with all other mistakes
+        named = [name for name, value in parameters.items() if isinstance(value, str) and FOLDER in value]
+        return {**parameters, **{name: getattr(checked, name) for name in named}}
+    return {name: _full(value) for name, value in parameters.items()}
+
+
+def _full(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_full(item) for item in value]
+    return full_name(value) if isinstance(value, str) and value.startswith(FOLDER) else value
 
 
 def data_versions(model: type[BaseModel], parameters: Mapping[str, Any]) -> tuple[str, ...]:

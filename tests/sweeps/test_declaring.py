@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nbutils.sweeps import load_sweep
-from nbutils.templates import template_model
+from nbutils.templates import template_model, with_full_names
 
 
 def mistakes(path: Path) -> list[str]:
@@ -178,3 +178,30 @@ def test_what_outdates_a_run(write_notebook, write_sweep, monkeypatch):
     from nbutils.executions import NotebookJob
 
     assert NotebookJob("n", first.template, first.parameters, code="other").address != first.address
+
+
+def test_folders_of_pictures_are_looked_for_where_the_caller_works(
+    write_notebook, write_sweep, root, tmp_path, monkeypatch
+):
+    write_notebook(parameters='dataset: str = "digits"\nothers = ["digits"]\ntext = "folders"')
+    file = write_sweep(
+        grid={"dataset": ["folder:my letters@8", "digits"]}, fixed={"others": ["folder:x"], "text": "a folder:x"}
+    )
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    sweep = load_sweep(file)
+    here = (tmp_path / "elsewhere").resolve()
+    first, second = sweep.points
+    assert first.parameters == {
+        "others": [f"folder:{here}/x"],
+        "text": "a folder:x",
+        "dataset": f"folder:{here}/my letters/@8",
+    }
+    assert first.name == "dataset=folder:my letters@8", "people see what they wrote"
+    assert second.parameters["dataset"] == "digits"
+    assert [p.name for p in sweep.only(["dataset=folder:my letters@8"]).points] == [first.name]
+    own = template_model(root / "notebooks" / "h1_communities.ipynb")
+    found = with_full_names(own, {"dataset": "folder:a", "study": "digits 'folder:b c'", "device": "auto"})
+    assert found == {"dataset": f"folder:{here}/a", "study": f"digits 'folder:{here}/b c'", "device": "auto"}
+    wrong = {"dataset": "folder:a", "seeds": "many"}
+    assert with_full_names(own, wrong) == wrong

@@ -10,6 +10,7 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import pytest
+from PIL import Image
 
 from nbutils.tables import pivot, read_results, select
 
@@ -228,3 +229,24 @@ def test_plain_papermill_takes_a_seed_everywhere(name, root, tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     text = (tmp_path / "out.ipynb").read_text()
     assert "seed = 3" in text
+
+
+def test_a_relative_folder_of_pictures_is_found_by_every_kernel(write_notebook, write_sweep, tmp_path, own_store):
+    """The sweep is started in a folder that is neither that of the notebook nor that of the sweep file."""
+    for label in ("a", "b"):
+        (tmp_path / "home/my letters" / label).mkdir(parents=True)
+        for number in range(3):
+            Image.new("L", (4, 4), number).save(tmp_path / "home/my letters" / label / f"{number}.png")
+    count = "import nbutils as nb\nnb.record('images', len(nb.load_dataset(dataset).train_pixels))"
+    write_notebook(count, parameters='dataset: str = "digits"')
+    file = write_sweep(grid={"dataset": ["folder:my letters", "folder:my letters@2"]})
+    done = subprocess.run(
+        [sys.executable, "-m", "nbutils", "sweep", file, "--jobs", "2"],
+        cwd=tmp_path / "home",
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 finished, 0 cached, 0 failed" in done.stdout
+    table = results(tmp_path / "home")
+    assert table["value"].tolist() == [4, 4]

