@@ -6,10 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from nbutils.arrays import as_activations, as_labels, require_share, share_count
+from nbutils.arrays import (
+    as_activations,
+    as_count,
+    as_labels,
+    ordinary,
+    require_share,
+    share_count,
+    shown,
+    spare_exponent,
+)
 
 __all__ = ["activation_histogram", "class_means", "effective_rank", "firing", "firing_share"]
 
+MOST_BINS = 1 << 16
+ENLARGE = 100  # powers of two that lift the least numbers of float32 and float64 well into their range
 RULES = "'top-decile', 'positive' or 'top:<share>' with a share above 0 and at most 1, such as 'top:0.05'"
 
 
@@ -65,7 +76,10 @@ def class_means(activations: Any, labels: Any) -> np.ndarray:
     """
     values = as_activations(activations)
     classes = as_labels(labels, values.shape[0])
-    return np.stack([values[classes == name].mean(axis=0, dtype=np.float64) for name in np.unique(classes)])
+    exponent = spare_exponent(values)  # sums of numbers near the largest there is would overflow
+    values = np.ldexp(values, -exponent) if exponent else values
+    means = np.stack([values[classes == name].mean(axis=0, dtype=np.float64) for name in np.unique(classes)])
+    return np.ldexp(means, exponent) if exponent else means
 
 
 def activation_histogram(activations: Any, bins: int = 10) -> np.ndarray:
@@ -76,27 +90,32 @@ def activation_histogram(activations: Any, bins: int = 10) -> np.ndarray:
 
     Args:
         activations: post-non-linearity values, shape (examples, neurons), finite.
-        bins: number of equal bins, at least 1.
+        bins: number of equal bins, from 1 to 65,536.
 
     Returns:
         Counts, int64, shape (bins, neurons); all 0 for a neuron that is never positive.
 
     Raises:
-        ValueError: `activations` is not a finite matrix, or `bins` < 1.
+        ValueError: `activations` is not a finite matrix, or `bins` is out of range.
 
     Examples:
         >>> activation_histogram([[0.0, 1.0], [5.0, 1.0], [10.0, 1.0]], bins=2).tolist()
         [[1, 0], [1, 3]]
     """
     values = as_activations(activations)
-    if not isinstance(bins, int | np.integer) or isinstance(bins, bool) or bins < 1:
-        raise ValueError(f"bins must be a whole number of at least 1, received {bins!r}")
+    bins = as_count(bins, "bins", most=MOST_BINS)
     from nbutils import histograms
 
     if values.dtype not in (np.float32, np.float64):
         values = values.astype(np.float64)
+    largest = values.max(axis=0)
+    tiny = (largest > 0) & (largest < np.finfo(values.dtype).tiny * 2 * bins)  # their scale would be infinite
+    if tiny.any():
+        values = np.maximum(values, 0)
+        values[:, tiny] = np.ldexp(values[:, tiny], ENLARGE)
+        largest = values.max(axis=0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        scale = bins / values.max(axis=0)
+        scale = bins / largest
     counts = np.zeros((bins, values.shape[1]), np.int64)
     histograms.count_bins(values, scale, counts)
     return counts
@@ -123,7 +142,7 @@ def effective_rank(activations: Any) -> float:
     References:
         Roy and Vetterli (2007), "The effective rank: a measure of effective dimensionality".
     """
-    values = np.asarray(as_activations(activations), dtype=np.float64)
+    values = ordinary(np.asarray(as_activations(activations), dtype=np.float64))
     flat = values if values.shape[0] >= values.shape[1] else values.T
     size = np.sqrt(np.clip(np.linalg.eigvalsh(flat.T @ flat), 0, None))
     # What squaring leaves of rounding is no direction.
@@ -136,6 +155,8 @@ def effective_rank(activations: Any) -> float:
 
 def firing_share(rule: str) -> float | None:
     """The share that a firing rule keeps; None for 'positive'."""
+    if not isinstance(rule, str):
+        raise ValueError(f"rule must be {RULES}, received {shown(rule)}")
     if rule == "positive":
         return None
     if rule == "top-decile":
@@ -144,6 +165,6 @@ def firing_share(rule: str) -> float | None:
         kind, share = rule.split(":")
         if kind == "top":
             return require_share(float(share), "share")
-    except (AttributeError, ValueError):
+    except ValueError:
         pass
-    raise ValueError(f"rule must be {RULES}, received {rule!r}")
+    raise ValueError(f"rule must be {RULES}, received {shown(rule)}")

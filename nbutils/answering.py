@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nbutils.arrays import as_labels
+from nbutils.arrays import as_count, as_fired, as_labels, as_rng
 from nbutils.display import interval_text
 from nbutils.evolution import answers_to
 from nbutils.figures import conditions_in
@@ -55,7 +55,9 @@ def clarity(answers: pd.DataFrame) -> pd.DataFrame:
     return found[["labels", "run", "epoch", "preference", "communities", "classes"]]
 
 
-def shuffled_classes(fired: Any, labels: Any, communities: Any, rng: np.random.Generator, draws: int = 20) -> float:
+def shuffled_classes(
+    fired: Any, labels: Any, communities: Any, rng: np.random.Generator | int, draws: int = 20
+) -> float:
     """How clearly communities would seem to answer to classes that mean nothing.
 
     The classes are dealt anew among the examples, so that how often each neuron fires, and with which others, stays.
@@ -64,7 +66,7 @@ def shuffled_classes(fired: Any, labels: Any, communities: Any, rng: np.random.G
         fired: activation pattern matrix, shape (examples, neurons), boolean.
         labels: class per example, shape (examples,), integers.
         communities: community per neuron, shape (neurons,), integers; negative ones are left out.
-        rng: source of randomness.
+        rng: source of randomness: a generator, or a seed.
         draws: number of deals, at least 1.
 
     Returns:
@@ -72,17 +74,19 @@ def shuffled_classes(fired: Any, labels: Any, communities: Any, rng: np.random.G
         because the largest of several rates that differ by chance is taken.
 
     Raises:
-        ValueError: shapes disagree.
+        ValueError: shapes disagree, `fired` is not boolean, labels are not integers, or `draws` < 1.
 
     Examples:
         >>> fired = np.random.default_rng(0).random((400, 6)) < 0.1
         >>> 0 < shuffled_classes(fired, np.arange(400) % 4, [0, 0, 0, 1, 1, 1], np.random.default_rng(0)) < 0.5
         True
     """
-    classes = as_labels(labels, np.shape(fired)[0])
-    if not (np.asarray(communities) >= 0).any():
+    matrix, draws, rng = as_fired(fired), as_count(draws, "draws"), as_rng(rng)
+    classes = as_labels(labels, matrix.shape[0])
+    groups = as_labels(communities, matrix.shape[1], "communities")
+    if not (groups >= 0).any():
         return float("nan")
-    found = (answers_to(fired, rng.permutation(classes), communities) for _ in range(draws))
+    found = (answers_to(matrix, rng.permutation(classes), groups) for _ in range(draws))
     return float(np.mean([np.average(table["preference"], weights=table["neurons"]) for table in found]))
 
 

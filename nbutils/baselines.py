@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nbutils.arrays import as_activations, as_fired
+from nbutils.arrays import as_activations, as_fired, ordinary
 
 __all__ = ["class_selectivity", "dead_share"]
 
@@ -34,7 +34,7 @@ def class_selectivity(means: Any) -> np.ndarray:
     References:
         Leavitt and Morcos (2020), arXiv:2003.01262.
     """
-    table = as_activations(means, "means")
+    table = ordinary(as_activations(means, "means"), axis=0)
     if table.min(initial=0.0) < 0:
         raise ValueError("means must be non-negative; selectivity is defined for rectified activations")
     if table.shape[0] < 2:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbutils.arrays import require_share, share_count
+from nbutils.arrays import as_count, require_share, share_count
 from nbutils.cofiring import PackedFiring, count_histogram, count_threshold, pack_firing, pairs_from
 from nbutils.cores import default_jobs
 from nbutils.graphs import activation_pattern_graph, graph_from_pairs
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["graph_in_blocks", "pair_blocks"]
 
+MOST_BLOCKS, MOST_JOBS = 100_000, 1000
 Runner = Callable[..., Iterator[tuple[Any, Any]]]
 
 
@@ -38,8 +39,7 @@ def pair_blocks(packed: PackedFiring, blocks: int) -> list[range]:
         >>> [len(block) for block in pair_blocks(packed, 2)]  # early strips hold more pairs
         [3, 5]
     """
-    if not isinstance(blocks, int) or isinstance(blocks, bool) or blocks < 1:
-        raise ValueError(f"blocks must be a whole number of at least 1, received {blocks!r}")
+    blocks = min(as_count(blocks, "blocks"), MOST_BLOCKS)
     strips = packed.strips
     done = np.cumsum([packed.neurons - first for first in strips])
     ends = np.searchsorted(done, done[-1] * np.arange(1, blocks + 1) / blocks) + 1 if len(strips) else []
@@ -76,7 +76,7 @@ def graph_in_blocks(
         2
     """
     share, packed = require_share(density, "density"), pack_firing(fired)
-    jobs = default_jobs() if jobs is None else jobs
+    jobs = default_jobs() if jobs is None else as_count(jobs, "jobs", most=MOST_JOBS)
     run = run or partial(run_tasks, jobs=jobs, preload=(__name__,))
     parts = pair_blocks(packed, 4 * jobs if blocks is None else blocks)
     pairs = packed.neurons * (packed.neurons - 1) // 2

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbutils.arrays import is_whole, shown
 from nbutils.communities import detect_communities
 from nbutils.comparisons import measure_name
 from nbutils.consensus import agreed_communities
@@ -37,8 +38,8 @@ def phases(last: int) -> dict[int, str]:
         >>> phases(6)
         {1: 'epochs 0–1', 2: 'epochs 1–3', 3: 'epochs 1–3', 4: 'epochs 3–5', 5: 'epochs 3–5', 6: 'epochs 5–6'}
     """
-    if last < 1:
-        raise ValueError(f"last must be at least 1, received {last!r}")
+    if not is_whole(last) or last < 1:
+        raise ValueError(f"last must be at least 1, received {shown(last)}")
     groups = [[1], [2, 3], *(half.tolist() for half in np.array_split(np.arange(4, last + 1), 2))]
     inside = [[epoch for epoch in group if epoch <= last] for group in groups]
     return {epoch: f"epochs {group[0] - 1}–{group[-1]}" for group in inside for epoch in group}
@@ -136,8 +137,9 @@ def search_alone(fired: Any, density: float = 0.05, seeds: int = 5, repeats: int
         >>> float(search_alone(groups, density=0.3)["continuation"])
         3.0
     """
-    if repeats < 2 or seeds < 1:
-        raise ValueError(f"repeats must be at least 2 and seeds at least 1, received {repeats!r} and {seeds!r}")
+    if not is_whole(repeats) or not is_whole(seeds) or repeats < 2 or seeds < 1:
+        found = f"{shown(repeats)} and {shown(seeds)}"
+        raise ValueError(f"repeats must be at least 2 and seeds at least 1, received {found}")
     found = detect_communities(activation_pattern_graph(fired, density), seeds=seeds * repeats)
     return between_searches([agreed_communities(part) for part in np.split(found.seed_labels, repeats)])
 
@@ -161,8 +163,8 @@ def survivors(tracked: Any, epoch: int) -> tuple[int, int]:
         (2, 1)
     """
     table = as_partitions(tracked, "tracked")
-    if not 0 <= epoch < len(table):
-        raise ValueError(f"epoch must be from 0 to {len(table) - 1}, received {epoch!r}")
+    if not is_whole(epoch) or not 0 <= epoch < len(table):
+        raise ValueError(f"epoch must be from 0 to {len(table) - 1}, received {shown(epoch)}")
     end, then = (set(row[row >= 0].tolist()) for row in (table[-1], table[epoch]))
     return len(end), len(end & then)
 

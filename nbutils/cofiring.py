@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nbutils.arrays import as_fired
+from nbutils.arrays import as_count, as_fired, as_numpy, is_whole, shown
 from nbutils.cores import in_threads
 from nbutils.devices import device_counts, resolve_device
 
@@ -28,11 +28,23 @@ class PackedFiring:
             fires; everything beyond the last neuron and example is 0.
         neurons: number of neurons.
         examples: number of examples.
+
+    Raises:
+        ValueError: `words` does not fit the numbers of neurons and examples, so that counting would leave it.
     """
 
     words: np.ndarray
     neurons: int
     examples: int
+
+    def __post_init__(self) -> None:
+        neurons, examples = as_count(self.neurons, "neurons", least=0), as_count(self.examples, "examples")
+        shape, words = (-(-neurons // 64) * 64, -(-examples // 64)), self.words
+        if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.shape != shape:
+            found = (words.dtype, words.shape) if isinstance(words, np.ndarray) else type(words).__name__
+            raise ValueError(f"words must be an array of uint64 of shape {shape}, received {found}")
+        if words[neurons:].any() or (examples % 64 and (words[:, -1] >> np.uint64(examples % 64)).any()):
+            raise ValueError("words must be 0 beyond the last neuron and example, received ones there")
 
     @property
     def strips(self) -> range:
@@ -46,7 +58,7 @@ class PackedFiring:
 
     def unpack(self) -> np.ndarray:
         """The activation pattern matrix again, boolean, shape (examples, neurons)."""
-        by_byte = self.words[: self.neurons].astype("<u8", copy=False).view(np.uint8)
+        by_byte = np.ascontiguousarray(self.words[: self.neurons], dtype="<u8").view(np.uint8)
         return np.unpackbits(by_byte, axis=1, bitorder="little", count=self.examples).T.astype(bool)
 
 
@@ -122,6 +134,9 @@ def count_histogram(packed: PackedFiring, strips: Sequence[int] | None = None) -
     Returns:
         Number of pairs, int64, shape (examples + 1,). Histograms of different strips add up.
 
+    Raises:
+        ValueError: `packed` is no packed firing, or `strips` has one that it does not.
+
     Examples:
         >>> count_histogram(pack_firing([[1, 1, 0], [1, 1, 0]])).tolist()
         [2, 0, 1]
@@ -129,12 +144,12 @@ def count_histogram(packed: PackedFiring, strips: Sequence[int] | None = None) -
     from nbutils import bits
 
     def of(strip: int) -> np.ndarray:
-        histogram = np.zeros(packed.examples + 1, np.int64)
+        histogram = np.zeros(64 * packed.words.shape[1] + 1, np.int64)  # room for whatever the words hold
         bits.add_to_histogram(packed.words, packed.neurons, strip, histogram)
-        return histogram
+        return histogram[: packed.examples + 1]
 
     total = np.zeros(packed.examples + 1, np.int64)
-    for part in in_threads(of, packed.strips if strips is None else strips, packed.heavy):
+    for part in in_threads(of, _strips(packed, strips), packed.heavy):
         total += part
     return total
 
@@ -149,12 +164,18 @@ def count_threshold(histogram: Any, wanted: int) -> int:
     Returns:
         The threshold; keeping every pair that reaches it keeps all ties, and never a pair that does not fire together.
 
+    Raises:
+        ValueError: `histogram` holds no numbers of pairs, or `wanted` < 1.
+
     Examples:
         >>> count_threshold([5, 3, 2, 1], wanted=2)
         2
     """
-    at_least = np.cumsum(np.asarray(histogram)[::-1])[::-1]
-    return max(1, int((at_least >= wanted).sum()) - 1)
+    table = as_numpy(histogram, "histogram")
+    if table.ndim != 1 or table.dtype.kind not in "iu" or table.min(initial=0) < 0:
+        raise ValueError(f"histogram must be numbers of pairs in a row, received {table.dtype} of shape {table.shape}")
+    at_least = np.cumsum(table[::-1])[::-1]
+    return max(1, int((at_least >= as_count(wanted, "wanted")).sum()) - 1)
 
 
 def pairs_from(
@@ -170,13 +191,16 @@ def pairs_from(
     Returns:
         (i, j, count) with i < j, sorted by i, then j; int32, int32, uint32.
 
+    Raises:
+        ValueError: `packed` is no packed firing, `threshold` < 1, or `strips` has one that it does not.
+
     Examples:
         >>> [part.tolist() for part in pairs_from(pack_firing([[1, 1, 0], [1, 1, 1]]), 2)]
         [[0], [1], [2]]
     """
     from nbutils import bits
 
-    chosen = packed.strips if strips is None else strips
+    chosen, threshold = _strips(packed, strips), as_count(threshold, "threshold")
     parts = in_threads(
         lambda strip: bits.heavy_pairs(packed.words, packed.neurons, strip, threshold), chosen, packed.heavy
     )
@@ -184,3 +208,14 @@ def pairs_from(
         return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint32)
     rows, columns, weights = zip(*parts, strict=True)
     return np.concatenate(rows), np.concatenate(columns), np.concatenate(weights)
+
+
+def _strips(packed: PackedFiring, strips: Sequence[int] | None) -> Sequence[int]:
+    """The asked strips, of which compiled code trusts that they are there."""
+    if not isinstance(packed, PackedFiring):
+        raise ValueError(f"packed must be packed firing, see pack_firing(), received {type(packed).__name__}")
+    if strips is None:
+        return packed.strips
+    if not isinstance(strips, Sequence) or not all(is_whole(strip) and strip in packed.strips for strip in strips):
+        raise ValueError(f"strips must be some of {packed.strips}, received {shown(strips)}")
+    return strips

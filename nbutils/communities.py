@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nbutils.arrays import as_graph, as_labels
+from nbutils.arrays import as_count, as_graph, as_labels, is_number, shown, spare_exponent
 from nbutils.consensus import ISOLATED, by_size, consensus_partition
 from nbutils.cores import in_threads
 
 __all__ = ["Communities", "detect_communities", "modularity", "well_defined_communities"]
 
+MOST_SEEDS = 100_000
 PASSES = 2  # of Leiden, the second from what the first found; more gain next to nothing
 
 
@@ -71,13 +72,14 @@ def modularity(graph: Any, labels: Any, resolution: float = 1.0) -> float:
     Args:
         graph: weights, shape (neurons, neurons), dense or SciPy sparse; symmetric, non-negative, zero diagonal.
         labels: community per neuron, shape (neurons,), any integers. Neurons without edges do not matter.
-        resolution: above 1 favours small communities; dimensionless.
+        resolution: above 1 favours small communities, must be finite and > 0; dimensionless.
 
     Returns:
         Q, dimensionless, at most 1; 0.0 for a graph without weight.
 
     Raises:
-        ValueError: shapes disagree, or weights are asymmetric, negative or on the diagonal.
+        ValueError: shapes disagree, weights are asymmetric, negative or on the diagonal, or `resolution` is not finite
+            and above 0.
 
     Examples:
         >>> two_triangles = np.kron(np.eye(2), np.ones((3, 3)) - np.eye(3))
@@ -88,8 +90,8 @@ def modularity(graph: Any, labels: Any, resolution: float = 1.0) -> float:
         Newman (2006), doi:10.1073/pnas.0601602103; resolution: Reichardt and Bornholdt (2006),
         doi:10.1103/PhysRevE.74.016110.
     """
-    matrix = as_graph(graph)
-    return _modularity(matrix, as_labels(labels, matrix.shape[0]), resolution)
+    matrix = _ordinary(as_graph(graph))
+    return _modularity(matrix, as_labels(labels, matrix.shape[0]), _as_resolution(resolution))
 
 
 def detect_communities(graph: Any, resolution: float = 1.0, seeds: int = 5) -> Communities:
@@ -97,14 +99,15 @@ def detect_communities(graph: Any, resolution: float = 1.0, seeds: int = 5) -> C
 
     Args:
         graph: weights, shape (neurons, neurons), dense or SciPy sparse; symmetric, non-negative, zero diagonal.
-        resolution: above 1 favours small communities, must be > 0.
-        seeds: number of independent searches, at least 1; search s uses seed s, so the result is reproducible.
+        resolution: above 1 favours small communities, must be finite and > 0.
+        seeds: number of independent searches, from 1 to 100,000; search s uses seed s, so the result is reproducible.
 
     Returns:
         A :class:`Communities`. Of a graph without edges: all labels -1, modularity 0.0, agreement 1.0, coverage 0.0.
 
     Raises:
-        ValueError: the graph is not a valid adjacency, `seeds` < 1, or `resolution` <= 0.
+        ValueError: the graph is not a valid adjacency, `seeds` is no whole number in its range, or `resolution` is not
+            finite and above 0.
 
     Examples:
         >>> two_triangles = np.kron(np.eye(2), np.ones((3, 3)) - np.eye(3))
@@ -116,11 +119,8 @@ def detect_communities(graph: Any, resolution: float = 1.0, seeds: int = 5) -> C
         Traag, Waltman and van Eck (2019), doi:10.1038/s41598-019-41695-z; degeneracy: Good, de Montjoye and Clauset
         (2010), doi:10.1103/PhysRevE.81.046106.
     """
-    matrix = as_graph(graph)
-    if not isinstance(seeds, int | np.integer) or isinstance(seeds, bool) or seeds < 1:
-        raise ValueError(f"seeds must be a whole number of at least 1, received {seeds!r}")
-    if not resolution > 0:
-        raise ValueError(f"resolution must be above 0, received {resolution!r}")
+    matrix = _ordinary(as_graph(graph))
+    seeds, resolution = as_count(seeds, "seeds", most=MOST_SEEDS), _as_resolution(resolution)
     connected = np.diff(matrix.indptr) > 0
     seed_labels = np.full((seeds, matrix.shape[0]), ISOLATED, dtype=np.int64)
     scores = np.zeros(seeds)
@@ -167,7 +167,7 @@ def well_defined_communities(graph: Any, labels: Any) -> np.ndarray:
     References:
         Radicchi et al. (2004), doi:10.1073/pnas.0400054101.
     """
-    matrix = as_graph(graph)
+    matrix = _ordinary(as_graph(graph))
     groups = as_labels(labels, matrix.shape[0])
     members = (groups >= 0) & (np.diff(matrix.indptr) > 0)
     if not members.any():
@@ -177,6 +177,25 @@ def well_defined_communities(graph: Any, labels: Any) -> np.ndarray:
     inside, total = _inside_and_total(matrix, index, len(names))
     # `inside` is what the members' strength keeps within; the rest of the strength crosses the border.
     return names[(np.bincount(index[members]) >= 3) & (inside > total - inside)]
+
+
+def _as_resolution(resolution: float) -> float:
+    if not is_number(resolution) or resolution <= 0:
+        raise ValueError(f"resolution must be above 0 and finite, received {shown(resolution)}")
+    return float(resolution)
+
+
+def _ordinary(matrix: sp.csr_array) -> sp.csr_array:
+    """The graph with weights that can be summed and divided: huge and tiny ones times a power of two.
+
+    Modularity does not depend on the scale of the weights, and a power of two changes no digit of them.
+    """
+    exponent = spare_exponent(matrix.data)
+    if exponent:
+        scaled = np.ldexp(matrix.data, -exponent)
+        matrix = sp.csr_array((scaled, matrix.indices, matrix.indptr), shape=matrix.shape, copy=True)
+        matrix.eliminate_zeros()  # next to nothing beside the largest
+    return matrix
 
 
 def _inside_and_total(matrix: sp.csr_array, index: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nbutils.arrays import as_activations, require_share, share_count
+from nbutils.arrays import as_activations, as_count, ordinary, require_share, share_count
 from nbutils.cofiring import cofiring_counts, pack_firing
 from nbutils.graphs import graph_from_counts, graph_from_pairs
 
@@ -88,7 +88,7 @@ def pearson_graph(activations: Any, density: float = 0.05, neighbours: int | Non
     References:
         Rubinov and Sporns (2011), doi:10.1016/j.neuroimage.2011.03.069.
     """
-    values = np.asarray(as_activations(activations), dtype=np.float64)
+    values = ordinary(np.asarray(as_activations(activations), dtype=np.float64), axis=0)
     constant = np.ptp(values, axis=0) == 0
     centred = np.where(constant, 0.0, values - values.mean(axis=0))
     spread = np.sqrt((centred**2).sum(axis=0))
@@ -184,14 +184,14 @@ def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
 def _nearest(similarity: np.ndarray, density: float, neighbours: int | None) -> sp.csr_array:
     """Pairs of which either is among the other's k most similar, with positive similarity; all ties kept."""
     neurons = len(similarity)
-    count = share_count(require_share(density, "density") / 2, neurons - 1) if neighbours is None else neighbours
-    if not isinstance(count, int | np.integer) or isinstance(count, bool) or (neighbours is not None and count < 1):
-        raise ValueError(f"neighbours must be a whole number of at least 1, received {neighbours!r}")
+    share = require_share(density, "density") / 2
+    count = None if neighbours is None else as_count(neighbours, "neighbours")
     if neurons < 2:
         return sp.csr_array((neurons, neurons), dtype=np.float64)
+    count = share_count(share, neurons - 1) if count is None else count
     similarity = np.round(similarity, DIGITS)
     np.fill_diagonal(similarity, -np.inf)
-    rank = neurons - min(max(count, 1), neurons - 1)
+    rank = neurons - min(count, neurons - 1)
     named = similarity >= np.partition(similarity, rank, axis=1)[:, rank, None]
     return _edges_where(similarity, named | named.T)
 

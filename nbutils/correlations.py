@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from nbutils.arrays import as_numpy
-from nbutils.stats import Permutation, permutation_result, permuted_orders
+from nbutils.arrays import as_count, as_groups, as_rng, as_series, as_table, is_among, ordinary, require_level, shown
+from nbutils.stats import MOST_DRAWS, Permutation, check_alternative, permutation_result, permuted_orders
 
 __all__ = [
     "as_pair",
@@ -38,11 +38,9 @@ def as_pair(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         >>> as_pair([1, 2], [3, 4])[1].tolist()
         [3.0, 4.0]
     """
-    a, b = as_numpy(x).astype(float), as_numpy(y).astype(float)
-    if a.ndim != 1 or a.shape != b.shape:
+    a, b = as_series(x, "x"), as_series(y, "y")
+    if a.shape != b.shape:
         raise ValueError(f"x and y must be series of one length, received shapes {a.shape} and {b.shape}")
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ValueError("x and y must be finite; leave missing epochs out first")
     return a, b
 
 
@@ -55,7 +53,8 @@ def correlation(x: Any, y: Any, method: str = "spearman") -> float:
         method: "spearman" (ranks) or "pearson".
 
     Returns:
-        In [-1, 1]; 0.0 when a series is constant or has fewer than two values: it carries no information.
+        In [-1, 1]; 0.0 when a series of two or more values is constant: it carries no information about the other.
+        NaN for fewer than two values, of which nothing can be said.
 
     Raises:
         ValueError: shapes disagree, values are not finite, or the method is unknown.
@@ -66,6 +65,8 @@ def correlation(x: Any, y: Any, method: str = "spearman") -> float:
     """
     a, b = as_pair(x, y)
     _check_method(method)
+    if len(a) < 2:
+        return float("nan")
     return float(_unit(a, method) @ _unit(b, method))
 
 
@@ -87,12 +88,12 @@ def pairwise_correlation(x: Any, y: Any, method: str = "spearman") -> np.ndarray
         >>> pairwise_correlation([[1, 2, 3], [3, 2, 1]], [[1, 4, 9]]).round(9).tolist()
         [[1.0], [-1.0]]
     """
-    a, b = as_numpy(x).astype(float), as_numpy(y).astype(float)
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
+    a, b = as_table(x, "x", "(series, values)"), as_table(y, "y", "(series, values)")
+    if a.shape[1] != b.shape[1]:
         raise ValueError(f"x and y must be sets of series of one length, received shapes {a.shape} and {b.shape}")
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ValueError("x and y must be finite; leave missing epochs out first")
     _check_method(method)
+    if a.shape[1] < 2:
+        return np.full((len(a), len(b)), np.nan)
     if method == "spearman":
         a, b = (stats.rankdata(series, axis=1) for series in (a, b))
     return np.array([_unit(row, "pearson") for row in a]) @ np.array([_unit(row, "pearson") for row in b]).T
@@ -127,7 +128,7 @@ def resampled_spearman(x: np.ndarray, y: np.ndarray, resamples: Sequence[np.ndar
 def session_permutation(
     measures: Any,
     accuracies: Any,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     *,
     method: str = "spearman",
     alternative: str = "greater",
@@ -140,18 +141,19 @@ def session_permutation(
     (the drift of training) is in every pairing, what belongs to one run only in its own.
 
     Args:
-        measures: shape (runs, epochs), at least 2 runs.
+        measures: shape (runs, epochs), at least 2 of each.
         accuracies: shape (runs, epochs).
-        rng: source of randomness; unused when all permutations are few enough to be listed.
+        rng: source of randomness, a generator or a seed; unused when all permutations are few enough to be listed.
         method: "spearman" or "pearson" within a run; a constant series counts as correlation 0.
         alternative: "greater", "less" or "two-sided" (distance from the permutation mean).
-        permutations: number of random permutations; up to that many, all are listed and the test is exact.
+        permutations: number of random permutations, from 1 to a million; up to that many, all are listed and the test
+            is exact.
 
     Returns:
         A :class:`nbutils.stats.Permutation`; the smallest possible p value is 1 / (runs!) or 1 / (permutations + 1).
 
     Raises:
-        ValueError: shapes disagree, fewer than 2 runs, or an unknown option.
+        ValueError: shapes disagree, values are not finite, fewer than 2 runs or epochs, or an unknown option.
 
     Examples:
         >>> drift = np.arange(5.0) + np.array([[0.0], [1.0], [2.0]])
@@ -162,9 +164,14 @@ def session_permutation(
     References:
         Harris (2020), "Nonsense correlations in neuroscience", doi:10.1101/2020.11.29.402719.
     """
-    m, a = as_numpy(measures).astype(float), as_numpy(accuracies).astype(float)
-    if m.ndim != 2 or m.shape != a.shape or m.shape[0] < 2:
-        raise ValueError(f"measures and accuracies must both be (runs >= 2, epochs), received {m.shape} and {a.shape}")
+    m = as_table(measures, "measures", "(runs, epochs)")
+    a = as_table(accuracies, "accuracies", "(runs, epochs)")
+    if m.shape != a.shape or min(m.shape) < 2:
+        raise ValueError(
+            f"measures and accuracies must both be (runs >= 2, epochs >= 2), received {m.shape} and {a.shape}"
+        )
+    check_alternative(alternative)
+    permutations, rng = as_count(permutations, "permutations", most=MOST_DRAWS), as_rng(rng)
     table = pairwise_correlation(m, a, method)
     runs = np.arange(len(table))
     orders = permuted_orders(len(table), permutations, rng)
@@ -175,7 +182,7 @@ def between_conditions(
     measure: Any,
     accuracy: Any,
     condition: Any,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     *,
     alternative: str = "greater",
     draws: int = 9999,
@@ -192,16 +199,16 @@ def between_conditions(
         measure: final value per run, shape (runs,).
         accuracy: final accuracy per run, shape (runs,).
         condition: condition per run, shape (runs,); at least 3 different ones.
-        rng: source of randomness.
+        rng: source of randomness: a generator, or a seed.
         alternative: "greater", "less" or "two-sided".
-        draws: number of resamples and of permutations.
-        level: confidence of the interval.
+        draws: number of resamples and of permutations, from 1 to a million.
+        level: confidence of the interval, in (0, 1).
 
     Returns:
         (test of the condition means, interval of rho over all runs). The test's `statistic` is rho of the means.
 
     Raises:
-        ValueError: shapes disagree, or fewer than 3 conditions.
+        ValueError: shapes disagree, values are not finite, fewer than 3 conditions, or an option is out of range.
 
     Examples:
         >>> noise = np.repeat([0.0, 0.2, 0.5, 0.8, 1.0], 2)
@@ -209,8 +216,10 @@ def between_conditions(
         >>> round(test.p_value, 3)  # 1 of the 120 orders of five conditions
         0.008
     """
-    m, a, c = as_numpy(measure).astype(float), as_numpy(accuracy).astype(float), as_numpy(condition)
-    if not m.shape == a.shape == c.shape or m.ndim != 1:
+    m, a, c = as_series(measure, "measure"), as_series(accuracy, "accuracy"), as_groups(condition, "condition")
+    check_alternative(alternative)
+    draws, level, rng = as_count(draws, "draws", most=MOST_DRAWS), require_level(level), as_rng(rng)
+    if not m.shape == a.shape == c.shape:
         raise ValueError(
             f"measure, accuracy and condition must be one per run, received {m.shape}, {a.shape}, {c.shape}"
         )
@@ -232,14 +241,14 @@ def between_conditions(
 
 
 def _check_method(method: str) -> None:
-    if method not in ("spearman", "pearson"):
-        raise ValueError(f"method must be 'spearman' or 'pearson', received {method!r}")
+    if not is_among(method, ("spearman", "pearson")):
+        raise ValueError(f"method must be 'spearman' or 'pearson', received {shown(method)}")
 
 
 def _unit(values: np.ndarray, method: str) -> np.ndarray:
     """Centred (ranks of) values with length 1, or all 0 for a constant series."""
     if len(values) < 2 or np.ptp(values) == 0:
         return np.zeros(len(values))
-    ranked = stats.rankdata(values) if method == "spearman" else values
+    ranked = stats.rankdata(values) if method == "spearman" else ordinary(values)
     centred = ranked - ranked.mean()
     return centred / np.linalg.norm(centred)

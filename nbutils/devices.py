@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbutils.arrays import as_fired
+from nbutils.arrays import as_count, as_fired, is_among, shown
 
 if TYPE_CHECKING:
     import torch
@@ -35,8 +35,8 @@ def resolve_device(device: str) -> str:
         >>> resolve_device("cpu")
         'cpu'
     """
-    if device not in DEVICES:
-        raise ValueError(f"device must be 'auto', 'cpu' or 'cuda', received {device!r}")
+    if not is_among(device, DEVICES):
+        raise ValueError(f"device must be 'auto', 'cpu' or 'cuda', received {shown(device)}")
     if device == "cpu":
         return device
     import torch
@@ -70,7 +70,8 @@ def device_counts(fired: Any, device: str | torch.device) -> np.ndarray:
     """
     import torch
 
-    matrix = fired if isinstance(fired, torch.Tensor) else torch.from_numpy(as_fired(fired)).to(device)
+    ready = isinstance(fired, torch.Tensor) and fired.dtype == torch.bool and fired.ndim == 2 and len(fired) > 0
+    matrix = (fired if ready else torch.from_numpy(as_fired(fired))).to(device)
     counts = torch.zeros(matrix.shape[1], matrix.shape[1], dtype=torch.int32, device=device)
     for part in matrix.split(EXACT):
         ones = part.float()
@@ -126,7 +127,7 @@ def device_pairs(fired: Any, threshold: int, device: str) -> tuple[np.ndarray, n
     """
     import torch
 
-    found = []
+    found, threshold = [], as_count(threshold, "threshold")
     for start, counts in _strips(_ones(fired, device)):
         rows, columns = torch.nonzero(counts >= threshold, as_tuple=True)
         found.append((rows + start, columns + start, counts[rows, columns]))

@@ -6,9 +6,41 @@ import numpy as np
 
 from nbutils.bits import loop
 
-__all__ = ["ASYMMETRIC", "LOOP", "first_flaw", "inside_weights", "symmetric_csr"]
+__all__ = [
+    "ASYMMETRIC",
+    "LOOP",
+    "OUTSIDE",
+    "REPEATED",
+    "UNORDERED",
+    "UNSORTED",
+    "first_bad_pair",
+    "first_flaw",
+    "inside_weights",
+    "symmetric_csr",
+]
 
 LOOP, ASYMMETRIC = 1, 2
+OUTSIDE, UNORDERED, REPEATED, UNSORTED = 1, 2, 3, 4
+
+
+@loop
+def first_bad_pair(rows: np.ndarray, columns: np.ndarray, nodes: int) -> tuple[int, int]:
+    """(what is wrong, where) with the pairs that `symmetric_csr` trusts: OUTSIDE, UNORDERED, REPEATED, UNSORTED; or 0.
+
+    Pairs that are only unsorted are reported last, since sorting is all that they need.
+    """
+    unsorted = -1
+    for edge in range(rows.size):
+        i, j = rows[edge], columns[edge]
+        if i < 0 or j < 0 or i >= nodes or j >= nodes:
+            return OUTSIDE, edge
+        if i >= j:
+            return UNORDERED, edge
+        if edge and (i < rows[edge - 1] or (i == rows[edge - 1] and j < columns[edge - 1])):
+            unsorted = edge
+        elif edge and i == rows[edge - 1] and j == columns[edge - 1]:
+            return REPEATED, edge
+    return (0, 0) if unsorted < 0 else (UNSORTED, unsorted)
 
 
 @loop

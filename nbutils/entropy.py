@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nbutils.activations import activation_histogram
-from nbutils.arrays import as_fired, as_labels, as_numpy
+from nbutils.arrays import as_fired, as_labels, as_numpy, is_among, shown
 
 __all__ = [
     "binned_entropy",
@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 CORRECTIONS = (None, "miller-madow")
+MOST = 1e300  # so that sums are finite
 
 
 def firing_entropy(fired: Any, correction: str | None = None) -> np.ndarray:
@@ -135,7 +136,7 @@ def binned_entropy(activations: Any, bins: int = 10) -> np.ndarray:
 
     Args:
         activations: post-non-linearity values, shape (examples, neurons), finite.
-        bins: number of equal bins, at least 1 (the paper: 10).
+        bins: number of equal bins, from 1 to 65,536 (the paper: 10).
 
     Returns:
         Bits per neuron, shape (neurons,), in [0, log2 bins]; 0 for a neuron that is never positive.
@@ -166,7 +167,7 @@ def histogram_entropy(counts: Any) -> np.ndarray:
         >>> histogram_entropy([[1, 0], [1, 3]]).tolist()
         [1.0, 0.0]
     """
-    return entropy_bits(as_numpy(counts), None)
+    return entropy_bits(counts, None)
 
 
 def _row_counts(matrix: np.ndarray) -> np.ndarray:
@@ -188,17 +189,19 @@ def entropy_bits(counts: Any, correction: str | None = None) -> np.ndarray:
         Bits, shape (...); 0 where all counts are 0.
 
     Raises:
-        ValueError: the correction is unknown.
+        ValueError: the correction is unknown, or a count is negative or not finite.
 
     Examples:
         >>> float(entropy_bits([1, 1, 1, 1]))
         2.0
     """
-    if correction not in CORRECTIONS:
-        raise ValueError(f"correction must be None or 'miller-madow', received {correction!r}")
+    if not is_among(correction, CORRECTIONS):
+        raise ValueError(f"correction must be None or 'miller-madow', received {shown(correction)}")
     from nbutils import logarithms
 
-    counts = np.asarray(counts, dtype=np.float64)
+    counts = as_numpy(counts, "counts").astype(np.float64, copy=False)
+    if counts.ndim == 0 or not (counts.min(initial=0) >= 0 and counts.max(initial=0) < MOST):
+        raise ValueError(f"counts must be an array of finite numbers >= 0, received shape {counts.shape}")
     total = counts.sum(axis=0)
     share = np.ascontiguousarray(counts / np.where(total > 0, total, 1))
     logs = np.empty_like(share)

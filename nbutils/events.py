@@ -11,6 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from nbutils.arrays import as_count, as_rng, is_number, shown
 from nbutils.evolution import SAME, as_partitions, best_matching, members, shared_neurons
 
 __all__ = ["KINDS", "against_chance", "between_searches", "community_events", "compare_partitions"]
@@ -103,7 +104,7 @@ def compare_partitions(before: Any, after: Any, minimum: float = SAME, change: f
 def against_chance(
     before: Any,
     after: Any,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     *,
     draws: int = 199,
     minimum: float = SAME,
@@ -117,7 +118,7 @@ def against_chance(
     Args:
         before: community per neuron, shape (neurons,), integers; negative ones mean "in no community".
         after: the same neurons later, shape (neurons,).
-        rng: source of randomness.
+        rng: source of randomness: a generator, or a seed.
         draws: number of random partitions, at least 1.
         minimum: see :func:`community_events`.
         change: see :func:`community_events`.
@@ -135,8 +136,7 @@ def against_chance(
         >>> bool(found.loc["overlap", "observed"] == 1), bool(found.loc["overlap", "high"] < 0.5)
         (True, True)
     """
-    if not isinstance(draws, int | np.integer) or draws < 1:
-        raise ValueError(f"draws must be a whole number of at least 1, received {draws!r}")
+    draws, rng = as_count(draws, "draws"), as_rng(rng)
     first, second = as_partitions((before, after), "before and after")
     observed = _numbers(first, second, minimum, change)
     placed = second >= 0
@@ -187,8 +187,9 @@ def _numbers(before: np.ndarray, after: np.ndarray, minimum: float, change: floa
 
 def _events(before: np.ndarray, after: np.ndarray, minimum: float, change: float) -> list[tuple[Any, ...]]:
     """The rows of :func:`community_events`, in no order."""
-    if not 0 <= minimum < 1 or not change >= 0:
-        raise ValueError(f"minimum must be in [0, 1) and change at least 0, received {minimum!r} and {change!r}")
+    if not is_number(minimum) or not is_number(change) or not 0 <= minimum < 1 or change < 0:
+        found = f"{shown(minimum)} and {shown(change)}"
+        raise ValueError(f"minimum must be in [0, 1) and change at least 0, received {found}")
     (first, a), (second, b) = members(before), members(after)
     rows = []
     for old, new in _linked(a, b):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
-from nbutils.arrays import as_fired, as_labels, as_numpy
+from nbutils.arrays import as_fired, as_labels, as_numpy, is_number, shown
 from nbutils.baselines import class_selectivity
 from nbutils.communities import detect_communities
 from nbutils.consensus import ISOLATED, agreed_communities
@@ -209,10 +209,11 @@ def partitions_of(run: Run, density: float = 0.05, seeds: int = 5) -> np.ndarray
 
 def as_partitions(partitions: Any, name: str = "partitions") -> np.ndarray:
     """Integers of shape (snapshots, neurons), at least one snapshot; checked."""
-    try:
-        table = as_numpy(partitions)
-    except ValueError:
-        raise ValueError(f"{name} must have the same number of neurons in every snapshot") from None
+    if isinstance(partitions, list | tuple):
+        lengths = {np.size(row) for row in partitions if isinstance(row, list | tuple | np.ndarray)}
+        if len(lengths) > 1:
+            raise ValueError(f"{name} must have the same number of neurons in every snapshot")
+    table = as_numpy(partitions, name)
     if table.ndim != 2 or not len(table):
         raise ValueError(f"{name} must have shape (snapshots, neurons), received {table.shape}")
     return np.array([as_labels(row, table.shape[1], name) for row in table])
@@ -233,8 +234,8 @@ def shared_neurons(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def best_matching(first: np.ndarray, second: np.ndarray, minimum: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows and columns of the best matching above `minimum`, and their Jaccard indices; from :func:`members`."""
-    if not 0 <= minimum < 1:
-        raise ValueError(f"minimum must be from 0 to below 1, received {minimum!r}")
+    if not is_number(minimum) or not 0 <= minimum < 1:
+        raise ValueError(f"minimum must be from 0 to below 1, received {shown(minimum)}")
     shared = shared_neurons(first, second)
     overlap = shared / (first.sum(axis=1)[:, None] + second.sum(axis=1) - shared)
     rows, columns = linear_sum_assignment(np.where(overlap > minimum, overlap, 0), maximize=True)

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from nbutils.arrays import as_fired, as_labels
+from nbutils.arrays import as_count, as_fired, as_labels, as_rng
 from nbutils.entropy import entropy_bits, firing_entropy
 
 __all__ = ["mutual_information", "total_correlation"]
+
+MOST_BLOCKS = 10_000
 
 
 def mutual_information(fired: Any, labels: Any, correction: str | None = "miller-madow") -> np.ndarray:
@@ -58,7 +60,7 @@ def total_correlation(
         fired: activation pattern matrix, shape (examples, neurons), boolean.
         block: neurons in a block, 2 to 16.
         seed: seed of the random blocks.
-        blocks: number of random blocks to average over.
+        blocks: number of random blocks to average over, from 1 to 10,000.
         correction: "miller-madow" on every entropy, or None.
 
     Returns:
@@ -66,7 +68,7 @@ def total_correlation(
         than two neurons vary.
 
     Raises:
-        ValueError: `fired` is not boolean, or `block` or `blocks` is out of range.
+        ValueError: `fired` is not boolean, the correction is unknown, or `block`, `blocks` or `seed` is out of range.
 
     Examples:
         >>> total_correlation([[1, 1], [0, 0]], block=2, correction=None)
@@ -75,18 +77,15 @@ def total_correlation(
     References:
         Watanabe (1960), doi:10.1147/rd.41.0066.
     """
-    if not isinstance(block, int | np.integer) or not 2 <= block <= 16:
-        raise ValueError(f"block must be a whole number from 2 to 16, received {block!r}")
-    if not isinstance(blocks, int | np.integer) or blocks < 1:
-        raise ValueError(f"blocks must be a whole number of at least 1, received {blocks!r}")
-    matrix = as_fired(fired)
+    block = as_count(block, "block", least=2, most=16)
+    blocks = as_count(blocks, "blocks", most=MOST_BLOCKS)
+    matrix, rng = as_fired(fired), as_rng(seed, "seed")
     varying = matrix[:, matrix.any(axis=0) & ~matrix.all(axis=0)]
     neurons = varying.shape[1]
     if neurons < 2:
         return 0.0
     size = min(block, neurons)
     single = firing_entropy(varying, correction)
-    rng = np.random.default_rng(seed)
     chosen = (
         [np.arange(neurons)] if size == neurons else [rng.choice(neurons, size, replace=False) for _ in range(blocks)]
     )

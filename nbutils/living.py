@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nbutils.arrays import as_fired, as_labels
+from nbutils.arrays import as_fired, as_labels, as_rng
 from nbutils.measures import MeasureSpec, measure_communities, measure_nulls
 
 __all__ = ["measure_living"]
@@ -14,7 +14,9 @@ __all__ = ["measure_living"]
 SPEC = MeasureSpec(null_draws=5)
 
 
-def measure_living(fired: Any, labels: Any, rng: np.random.Generator, spec: MeasureSpec = SPEC) -> dict[str, float]:
+def measure_living(
+    fired: Any, labels: Any, rng: np.random.Generator | int, spec: MeasureSpec = SPEC
+) -> dict[str, float]:
     """Communities and null models of the neurons that fire at least once.
 
     The heaviest 5 % of *all* pairs are a larger share of the pairs that can be joined at all the more neurons never
@@ -23,7 +25,7 @@ def measure_living(fired: Any, labels: Any, rng: np.random.Generator, spec: Meas
     Args:
         fired: activation pattern matrix of all hidden neurons, shape (examples, neurons), boolean.
         labels: class per example, shape (examples,).
-        rng: source of randomness.
+        rng: source of randomness: a generator, or a seed.
         spec: density, resolution, seeds and draws of the null models.
 
     Returns:
@@ -38,7 +40,7 @@ def measure_living(fired: Any, labels: Any, rng: np.random.Generator, spec: Meas
         >>> found["living"], found["modularity"]
         (6, 0.5)
     """
-    matrix = as_fired(fired)
+    matrix, rng = as_fired(fired), as_rng(rng)
     classes = as_labels(labels, matrix.shape[0])
     own = matrix[:, matrix.any(axis=0)]
     return {

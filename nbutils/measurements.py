@@ -28,6 +28,7 @@ def record(
 
     Raises:
         TypeError: `value`, `low` or `high` is of another type; names what was received.
+        ValueError: `low` lies above `high`, or the value outside of them.
 
     Examples:
         >>> record("test_accuracy", 0.93, low=0.91, high=0.95)
@@ -40,8 +41,13 @@ def record(
     row: dict[str, Any] = {"metric": name, **_number_or_text(name, value), "unit": str(unit)}
     for end, given in (("low", low), ("high", high)):
         if given is not None:
+            if isinstance(given, str):
+                raise TypeError(f"{end} of {name!r} must be a number, received {given!r}")
             found = _number_or_text(f"{end} end of {name}", given)["value"]
             row |= {} if found is None else {end: found}
+    known = [row[key] for key in ("low", "value", "high") if row.get(key) is not None]
+    if known != sorted(known):
+        raise ValueError(f"low, value and high of {name!r} must rise in this order, received {known}")
     publish_display_data({MIME: row, "text/plain": ""})
 
 

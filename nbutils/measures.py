@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
+from nbutils.arrays import as_fired, as_mask, as_rng
 from nbutils.baselines import class_selectivity, dead_share
 from nbutils.cofiring import pack_firing
 from nbutils.communities import detect_communities, well_defined_communities
@@ -81,7 +82,7 @@ def measure_communities(fired: Any, spec: MeasureSpec | None = None) -> dict[str
         >>> measure_communities(fired, MeasureSpec(density=0.4))["modularity"]
         0.5
     """
-    spec = spec or MeasureSpec()
+    spec = _as_spec(spec)
     graph = activation_pattern_graph(fired, spec.density)
     found = detect_communities(graph, spec.resolution, spec.seeds)
     return {
@@ -92,7 +93,7 @@ def measure_communities(fired: Any, spec: MeasureSpec | None = None) -> dict[str
     }
 
 
-def measure_nulls(fired: Any, labels: Any, spec: MeasureSpec, rng: np.random.Generator) -> dict[str, float]:
+def measure_nulls(fired: Any, labels: Any, spec: MeasureSpec, rng: np.random.Generator | int) -> dict[str, float]:
     """Mean modularity of the same firing under each null model, through the same graph and the same search.
 
     One search per draw: the mean over draws estimates what one search finds, as the median over seeds does for the real
@@ -102,7 +103,7 @@ def measure_nulls(fired: Any, labels: Any, spec: MeasureSpec, rng: np.random.Gen
         fired: activation pattern matrix, shape (examples, neurons), boolean.
         labels: class per example, shape (examples,).
         spec: density, resolution and number of draws.
-        rng: source of randomness.
+        rng: source of randomness: a generator, or a seed.
 
     Returns:
         `null_circular` and `null_within`; NaN without draws.
@@ -113,7 +114,7 @@ def measure_nulls(fired: Any, labels: Any, spec: MeasureSpec, rng: np.random.Gen
         >>> nulls["null_within"]  # these neurons are nothing but class detectors
         0.5
     """
-    packed = pack_firing(fired)
+    packed, spec, rng = pack_firing(fired), _as_spec(spec), as_rng(rng)
     makers = {
         "null_circular": lambda source: circular_shift_null(packed, source),
         "null_within": lambda source: within_class_null(packed, labels, source),
@@ -136,19 +137,26 @@ def measure_entropies(fired: Any, labels: Any, last_layer: Any) -> dict[str, flo
     Args:
         fired: activation pattern matrix of all hidden neurons, shape (examples, neurons), boolean.
         labels: class per example, shape (examples,).
-        last_layer: which neurons form the last hidden layer, boolean, shape (neurons,).
+        last_layer: which neurons form the last hidden layer, boolean, shape (neurons,); at least one neuron.
 
     Returns:
         `pattern_entropy` (last hidden layer's whole pattern, bits), `unique_patterns` (share of examples whose pattern
         no other example has: near 1 the entropy is saturated), `class_conditional_entropy` (last layer, bits),
         `firing_entropy`, `mutual_information` (means over neurons, bits), `total_correlation` (bits per block of 6).
 
+    Raises:
+        ValueError: shapes disagree, `fired` or `last_layer` is not boolean, or there is no neuron in the last layer.
+
     Examples:
         >>> fired = np.eye(4, dtype=bool)
         >>> measure_entropies(fired, [0, 0, 1, 1], [False, False, True, True])["unique_patterns"]
         0.5
     """
-    last = np.asarray(fired)[:, np.asarray(last_layer, dtype=bool)]
+    fired = as_fired(fired)
+    mask = as_mask(last_layer, fired.shape[1], "last_layer")
+    if not mask.any():
+        raise ValueError("last_layer must have at least one neuron, received none")
+    last = fired[:, mask]
     return {
         "pattern_entropy": pattern_entropy(last),
         "unique_patterns": unique_share(last),
@@ -205,6 +213,12 @@ def is_measured(spec: RunSpec, measure: MeasureSpec) -> bool:
 def measure_code() -> str:
     """Digest of the code that measures."""
     return code_digest(*(f"nbutils.{name}" for name in MAKERS))
+
+
+def _as_spec(spec: Any) -> MeasureSpec:
+    if spec is not None and not isinstance(spec, MeasureSpec):
+        raise TypeError(f"spec must be a MeasureSpec, received {type(spec).__name__}")
+    return spec or MeasureSpec()
 
 
 def _determinants(run: str, spec: MeasureSpec) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from nbutils.arrays import as_labels
+from nbutils.arrays import as_labels, as_rng
 from nbutils.cofiring import PackedFiring, pack_firing
 
 __all__ = ["circular_shift_null", "within_class_null"]
 
 
-def circular_shift_null(fired: Any, rng: np.random.Generator) -> Any:
+def circular_shift_null(fired: Any, rng: np.random.Generator | int) -> Any:
     """Shift each neuron over the examples by its own random amount: rates stay, co-firing goes.
 
     G_ei = F_(e + s_i mod E),i with s_i uniform on 0..E-1. Each neuron fires exactly as often as before and in the same
@@ -23,13 +23,13 @@ def circular_shift_null(fired: Any, rng: np.random.Generator) -> Any:
     Args:
         fired: activation pattern matrix, shape (examples, neurons), boolean; or a
             :class:`nbutils.cofiring.PackedFiring`.
-        rng: source of randomness.
+        rng: source of randomness: a generator, or a seed.
 
     Returns:
         Boolean matrix of the same shape, or packed firing if that was given.
 
     Raises:
-        ValueError: `fired` is not a boolean matrix with at least one example.
+        ValueError: `fired` is not a boolean matrix with at least one example, or `rng` is neither.
 
     Examples:
         >>> fired = np.array([[True, False], [False, False], [False, True]])
@@ -41,13 +41,13 @@ def circular_shift_null(fired: Any, rng: np.random.Generator) -> Any:
     """
     from nbutils import bits
 
-    packed = pack_firing(fired)
+    packed, rng = pack_firing(fired), as_rng(rng)
     words = np.zeros_like(packed.words)
     bits.rotate(packed.words, packed.examples, rng.integers(packed.examples, size=packed.neurons), words)
     return _as_given(fired, replace(packed, words=words))
 
 
-def within_class_null(fired: Any, labels: Any, rng: np.random.Generator) -> Any:
+def within_class_null(fired: Any, labels: Any, rng: np.random.Generator | int) -> Any:
     """Shuffle each neuron among the examples of each class: class selectivity stays, co-firing beyond it goes.
 
     What is left of a graph's modularity under this null is what "these neurons like the same classes" explains.
@@ -56,7 +56,7 @@ def within_class_null(fired: Any, labels: Any, rng: np.random.Generator) -> Any:
         fired: activation pattern matrix, shape (examples, neurons), boolean; or a
             :class:`nbutils.cofiring.PackedFiring`.
         labels: class per example, shape (examples,), integers.
-        rng: source of randomness.
+        rng: source of randomness: a generator, or a seed.
 
     Returns:
         The same kind, with every neuron's rate in every class unchanged. With one class it is a plain
@@ -73,7 +73,7 @@ def within_class_null(fired: Any, labels: Any, rng: np.random.Generator) -> Any:
     """
     from nbutils import bits
 
-    packed = pack_firing(fired)
+    packed, rng = pack_firing(fired), as_rng(rng)
     classes = as_labels(labels, packed.examples)
     words, ones = np.zeros_like(packed.words), np.empty(packed.neurons, np.int64)
     for label in np.unique(classes):

@@ -117,7 +117,7 @@ def released_entropy(activations: Any, bins: int = 10, *, strict_bins: bool = Tr
 
     Args:
         activations: post-non-linearity values, shape (examples, neurons), finite.
-        bins: number of equal bins on (0, max_i), at least 1.
+        bins: number of equal bins on (0, max_i), from 1 to 65,536.
         strict_bins: False counts the maximum in the last bin, as :func:`nbutils.entropy.binned_entropy` does.
 
     Returns:

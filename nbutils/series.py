@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
-from nbutils.arrays import as_numpy
+from nbutils.arrays import LARGEST, as_numpy, as_series, is_among, is_number, is_whole, ordinary, require_level, shown
 from nbutils.correlations import as_pair, correlation
 
 __all__ = [
@@ -22,27 +22,32 @@ __all__ = [
     "saturating_curve",
 ]
 
+LEAST_CONSTANT = 1e-100  # an epoch divided by less would overflow
+
 
 def saturating_curve(time: Any, constant: float = 4.0) -> np.ndarray:
     """A curve that rises fast, then slowly, and knows nothing but the time: 1 - exp(-t / constant).
 
     Args:
-        time: epochs, shape (n,).
+        time: epochs, shape (n,), at least 0.
         constant: epochs after which 63 % of the rise is done, above 0.
 
     Returns:
         Shape (n,), from 0 at time 0 towards 1.
 
     Raises:
-        ValueError: `constant` is not above 0.
+        ValueError: times are not finite or below 0, or `constant` is not above 0.
 
     Examples:
         >>> saturating_curve([0, 4, 8]).round(2).tolist()
         [0.0, 0.63, 0.86]
     """
-    if not constant > 0:
-        raise ValueError(f"constant must be above 0, received {constant!r}")
-    return -np.expm1(-as_numpy(time).astype(float) / constant)
+    if not is_number(constant) or constant < LEAST_CONSTANT:
+        raise ValueError(f"constant must be above 0, received {shown(constant)}")
+    epochs = as_series(time, "time")
+    if epochs.min(initial=0) < 0:
+        raise ValueError(f"time must be at least 0, received {epochs.min():g}")
+    return -np.expm1(-epochs / constant)
 
 
 def difference_correlation(x: Any, y: Any, method: str = "pearson") -> float:
@@ -56,7 +61,7 @@ def difference_correlation(x: Any, y: Any, method: str = "pearson") -> float:
         method: "pearson" or "spearman".
 
     Returns:
-        In [-1, 1]; 0.0 when a series moves by equal steps, or has fewer than three values.
+        In [-1, 1]; 0.0 when a series moves by equal steps; NaN for fewer than three values.
 
     Raises:
         ValueError: shapes disagree, values are not finite, or the method is unknown.
@@ -80,7 +85,8 @@ def detrended_correlation(x: Any, y: Any, trend: Any) -> float:
         trend: what is taken out, together with the mean; shape (n,) or (n, trends).
 
     Returns:
-        In [-1, 1]; NaN when the trend explains x or y completely, and nothing is left to correlate.
+        In [-1, 1]; NaN when the trend explains x or y completely, or there are fewer than two values, and nothing is
+        left to correlate.
 
     Raises:
         ValueError: shapes disagree or values are not finite.
@@ -92,9 +98,13 @@ def detrended_correlation(x: Any, y: Any, trend: Any) -> float:
         -1.0
     """
     a, b = as_pair(x, y)
-    columns = as_numpy(trend).astype(float)
+    columns = as_numpy(trend, "trend").astype(float)
     if columns.ndim not in (1, 2) or len(columns) != len(a) or not np.isfinite(columns).all():
         raise ValueError(f"trend must be finite with one row per value, received shape {columns.shape} for {len(a)}")
+    if len(a) < 2:
+        return float("nan")
+    if np.abs(columns).max(initial=0) > LARGEST:
+        raise ValueError(f"trend must lie within {LARGEST:g} of 0; use another unit")
     design = np.column_stack([np.ones(len(a)), columns])
     both = np.column_stack([a, b])
     left = both - design @ np.linalg.lstsq(design, both)[0]
@@ -114,7 +124,11 @@ def partial_correlation(x: Any, y: Any, given: Any) -> float:
         given: values, shape (n,).
 
     Returns:
-        In [-1, 1]; NaN when `given` determines the order of x or of y completely: nothing is left to correlate.
+        In [-1, 1]; NaN when `given` determines the order of x or of y completely, or there are fewer than two values:
+        nothing is left to correlate.
+
+    Raises:
+        ValueError: shapes disagree or values are not finite.
 
     Examples:
         >>> time = np.arange(6)
@@ -122,7 +136,10 @@ def partial_correlation(x: Any, y: Any, given: Any) -> float:
         >>> bool(partial_correlation(time + 3 * wiggle, time - 3 * wiggle, time) < 0)
         True
     """
-    a, b, c = (stats.rankdata(as_numpy(values)) for values in (x, y, given))
+    (a, b), c = as_pair(x, y), as_series(given, "given")
+    if a.shape != c.shape:
+        raise ValueError(f"x and given must be series of one length, received shapes {a.shape} and {c.shape}")
+    a, b, c = (stats.rankdata(values) for values in (a, b, c))
     return float(partial_from(*(correlation(*pair, "pearson") for pair in ((a, b), (a, c), (b, c)))))
 
 
@@ -159,11 +176,13 @@ def autocorrelation(values: Any, lags: int) -> np.ndarray:
         [-0.75, 0.5]
     """
     series, _ = as_pair(values, values)
-    if not 0 <= lags < max(len(series), 1):
-        raise ValueError(f"lags must lie between 0 and {len(series) - 1}, one less than the values, received {lags!r}")
+    if not is_whole(lags) or not 0 <= lags < max(len(series), 1):
+        raise ValueError(
+            f"lags must lie between 0 and {len(series) - 1}, one less than the values, received {shown(lags)}"
+        )
     if np.ptp(series) == 0:
         return np.zeros(lags)
-    centred = series - series.mean()
+    centred = ordinary(series) - ordinary(series).mean()
     products = [centred[:-lag] @ centred[lag:] for lag in range(1, lags + 1)]
     return np.array(products) / (centred @ centred)
 
@@ -185,7 +204,7 @@ def effective_sample_size(x: Any, y: Any, lags: int | None = None, *, method: st
         Above 0 and at most n; n when a series is constant, or when the sum is below 0, as for series that alternate.
 
     Raises:
-        ValueError: shapes disagree, values are not finite, `lags` is out of range, or the method is unknown.
+        ValueError: shapes disagree, values are none or not finite, `lags` is out of range, or the method is unknown.
 
     Examples:
         >>> climb = np.arange(20)
@@ -199,11 +218,13 @@ def effective_sample_size(x: Any, y: Any, lags: int | None = None, *, method: st
     """
     a, b = as_pair(x, y)
     n = len(a)
+    if not n:
+        raise ValueError("x and y must hold at least one value, received none")
     lags = n // 5 if lags is None else lags
     products = autocorrelation(a, lags) * autocorrelation(b, lags)
     share = 1 - np.arange(1, lags + 1) / n
-    if method not in ("bayley-hammersley", "pyper-peterman"):
-        raise ValueError(f"method must be 'bayley-hammersley' or 'pyper-peterman', received {method!r}")
+    if not is_among(method, ("bayley-hammersley", "pyper-peterman")):
+        raise ValueError(f"method must be 'bayley-hammersley' or 'pyper-peterman', received {shown(method)}")
     total = products @ share if method == "bayley-hammersley" else (products / share**2).sum()
     return float(n / (1 + 2 * max(total, 0.0)))
 
@@ -223,7 +244,7 @@ def correlation_test(r: float, pairs: float, level: float = 0.95) -> tuple[float
         (-1.0, 1.0). NaN throughout when r is NaN.
 
     Raises:
-        ValueError: `r` or `level` is out of range.
+        ValueError: `r`, `pairs` or `level` is no number, or out of range.
 
     Examples:
         >>> p, (low, high) = correlation_test(0.5, 28)
@@ -233,11 +254,12 @@ def correlation_test(r: float, pairs: float, level: float = 0.95) -> tuple[float
     References:
         Fisher (1921), "On the probable error of a coefficient of correlation deduced from a small sample".
     """
-    if abs(r) > 1 + 1e-12:
-        raise ValueError(f"r must lie between -1 and 1, received {r!r}")
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, received {level!r}")
-    if np.isnan(r):
+    level, unknown = require_level(level), isinstance(r, float | np.floating) and bool(np.isnan(r))
+    if not unknown and (not is_number(r) or abs(r) > 1 + 1e-12):
+        raise ValueError(f"r must lie between -1 and 1, received {shown(r)}")
+    if not is_number(pairs) or pairs < 0:
+        raise ValueError(f"pairs must be a finite number >= 0, received {shown(pairs)}")
+    if unknown:
         return float("nan"), (float("nan"), float("nan"))
     if not pairs > 3:
         return 1.0, (-1.0, 1.0)

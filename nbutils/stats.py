@@ -11,11 +11,21 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from nbutils.arrays import as_numpy
+from nbutils.arrays import as_count, as_numpy, as_rng, as_series, is_among, require_level, shown
 
-__all__ = ["Permutation", "bootstrap_interval", "holm", "permutation_result", "permuted_orders", "sign_flip"]
+__all__ = [
+    "Permutation",
+    "bootstrap_interval",
+    "check_alternative",
+    "holm",
+    "permutation_result",
+    "permuted_orders",
+    "sign_flip",
+]
 
 ALTERNATIVES = ("greater", "less", "two-sided")
+MOST_DRAWS = 1_000_000
+LEAST_SPREAD = 1e-100  # below it, cubes of differences vanish
 
 
 @dataclass(frozen=True)
@@ -39,21 +49,22 @@ class Permutation:
 
 
 def sign_flip(
-    differences: Any, rng: np.random.Generator, *, alternative: str = "greater", flips: int = 9999
+    differences: Any, rng: np.random.Generator | int, *, alternative: str = "greater", flips: int = 9999
 ) -> Permutation:
     """Paired test of a mean difference: were there no effect, each difference could have had either sign.
 
     Args:
         differences: one per pair, shape (pairs,), at least 1.
-        rng: source of randomness; unused when all sign patterns are few enough to be listed.
+        rng: source of randomness, a generator or a seed; unused when all sign patterns are few enough to be listed.
         alternative: "greater", "less" or "two-sided".
-        flips: number of random sign patterns; up to that many, all are listed and the test is exact.
+        flips: number of random sign patterns, from 1 to a million; up to that many, all are listed and the test is
+            exact.
 
     Returns:
         A :class:`Permutation` of the mean difference.
 
     Raises:
-        ValueError: no differences, or values that are not finite.
+        ValueError: no differences, values that are not finite, or an option is out of range.
 
     Examples:
         >>> sign_flip([1.0, 2.0, 3.0], np.random.default_rng(0)).p_value
@@ -62,9 +73,11 @@ def sign_flip(
     References:
         Fisher (1935), "The Design of Experiments"; Winkler et al. (2014), doi:10.1016/j.neuroimage.2014.01.060.
     """
-    d = as_numpy(differences).astype(float)
-    if d.ndim != 1 or not len(d) or not np.isfinite(d).all():
-        raise ValueError(f"differences must be at least one finite number in a row, received {d!r}")
+    d = as_series(differences, "differences")
+    if not len(d):
+        raise ValueError("differences must be at least one finite number in a row, received none")
+    check_alternative(alternative)
+    flips, rng = as_count(flips, "flips", most=MOST_DRAWS), as_rng(rng)
     if 2 ** len(d) <= flips:
         signs = 1 - 2 * ((np.arange(2 ** len(d))[:, None] >> np.arange(len(d))) & 1)
     else:
@@ -74,7 +87,7 @@ def sign_flip(
 
 def bootstrap_interval(
     values: Any,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     *,
     statistic: Callable[..., Any] = np.mean,
     level: float = 0.95,
@@ -84,17 +97,17 @@ def bootstrap_interval(
 
     Args:
         values: one per run, shape (runs,).
-        rng: source of randomness.
+        rng: source of randomness: a generator, or a seed.
         statistic: function of (values, axis).
         level: confidence, in (0, 1).
-        draws: number of resamples.
+        draws: number of resamples, from 1 to a million.
 
     Returns:
         (low, high). For values that are all equal, that value twice; for fewer than two values, (nan, nan): one run
         says nothing about the spread between runs.
 
     Raises:
-        ValueError: values are not finite, or `level` is outside (0, 1).
+        ValueError: values are not finite, or differ by next to nothing, or an option is out of range.
 
     Examples:
         >>> low, high = bootstrap_interval([1.0, 2.0, 3.0, 4.0], np.random.default_rng(0))
@@ -104,15 +117,16 @@ def bootstrap_interval(
     References:
         Efron (1987), doi:10.1080/01621459.1987.10478410; computed by SciPy.
     """
-    array = as_numpy(values).astype(float)
-    if array.ndim != 1 or not np.isfinite(array).all():
-        raise ValueError(f"values must be finite numbers in a row, received shape {array.shape}")
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, received {level!r}")
+    array, level, rng = as_series(values), require_level(level), as_rng(rng)
+    draws = as_count(draws, "draws", most=MOST_DRAWS)
+    if not callable(statistic):
+        raise ValueError(f"statistic must be a function of (values, axis), received {shown(statistic)}")
     if len(array) < 2:
         return float("nan"), float("nan")
     if np.ptp(array) == 0:
         return float(array[0]), float(array[0])
+    if np.ptp(array) < LEAST_SPREAD:
+        raise ValueError(f"values must differ by at least {LEAST_SPREAD:g} or not at all; use another unit")
     found = stats.bootstrap((array,), statistic, confidence_level=level, n_resamples=draws, rng=rng)
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
@@ -128,7 +142,7 @@ def holm(p_values: Sequence[float]) -> np.ndarray:
         Adjusted p values, shape (tests,), in [0, 1].
 
     Raises:
-        ValueError: a p value lies outside [0, 1].
+        ValueError: `p_values` are no numbers in a row, or one lies outside [0, 1].
 
     Examples:
         >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
@@ -137,10 +151,12 @@ def holm(p_values: Sequence[float]) -> np.ndarray:
     References:
         Holm (1979), "A simple sequentially rejective multiple test procedure".
     """
-    p = np.asarray(p_values, dtype=float)
+    p = as_numpy(p_values, "p_values").astype(float)
+    if p.ndim != 1:
+        raise ValueError(f"p_values must be numbers in a row, received shape {p.shape}")
     known = p[~np.isnan(p)]
     if ((known < 0) | (known > 1)).any():
-        raise ValueError(f"p_values must lie in [0, 1], received {p_values!r}")
+        raise ValueError(f"p_values must lie in [0, 1], received {shown(p_values)}")
     order = np.argsort(p)  # NaN sorts last, so untested hypotheses keep the multipliers of the others large
     adjusted = np.full(len(p), np.nan)
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p)))), 1)
@@ -172,8 +188,7 @@ def permutation_result(statistic: float, null: np.ndarray, alternative: str) -> 
         >>> permutation_result(3.0, np.array([3.0, 1.0, 2.0, 0.0]), "greater").p_value
         0.25
     """
-    if alternative not in ALTERNATIVES:
-        raise ValueError(f"alternative must be one of {ALTERNATIVES}, received {alternative!r}")
+    check_alternative(alternative)
     centre = null.mean() if alternative == "two-sided" else 0.0
     sign = -1.0 if alternative == "less" else 1.0
     score = sign * (null - centre)
@@ -182,3 +197,9 @@ def permutation_result(statistic: float, null: np.ndarray, alternative: str) -> 
         score, observed = np.abs(score), abs(observed)
     # Equal values may differ in the last digits after summing in another order: they count as ties.
     return Permutation(float(statistic), float((score >= observed - 1e-12).mean()), null)
+
+
+def check_alternative(alternative: str) -> None:
+    """Refuse a word that is no alternative of a test, before any work is done."""
+    if not is_among(alternative, ALTERNATIVES):
+        raise ValueError(f"alternative must be one of {ALTERNATIVES}, received {shown(alternative)}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbutils.arrays import as_fired, as_labels, as_numpy
+from nbutils.arrays import as_count, as_fired, as_labels, as_numpy, is_whole, shown
 from nbutils.cofiring import pack_firing
 from nbutils.cores import in_threads
 from nbutils.files import replace_file
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CofiringCounter"]
 
 ROOM = 2048  # examples that wait to be counted: one pass over the pairs for all of them
+MOST_COUNTS = 2**40  # four terabytes of them
 LARGEST = 2**31 - 1  # examples that 32-bit counts can hold
 
 
@@ -49,8 +50,10 @@ class CofiringCounter:
 
     def __init__(self, neurons: int | None = None, classes: int | None = None) -> None:
         for name, value in (("neurons", neurons), ("classes", classes)):
-            if value is not None and (not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1):
-                raise ValueError(f"{name} must be a whole number of at least 1, or None, received {value!r}")
+            if value is not None and (not is_whole(value) or value < 1):
+                raise ValueError(f"{name} must be a whole number of at least 1, or None, received {shown(value)}")
+        if (classes or 1) * (neurons or 1) ** 2 > MOST_COUNTS:
+            raise ValueError(f"neurons and classes must need at most 2**40 counts, received {neurons} and {classes}")
         self.neurons, self.classes = neurons, classes
         self._seen = np.zeros(classes or 1, np.int64)
         self._waiting = 0  # examples that wait to be counted
@@ -60,8 +63,11 @@ class CofiringCounter:
 
     def _allocate(self, neurons: int) -> None:
         self.neurons = neurons
-        self._upper = np.zeros((self.classes or 1, neurons, neurons), np.int32)  # upper triangles and diagonals
-        self._room = np.zeros((ROOM, neurons), bool)
+        try:
+            self._upper = np.zeros((self.classes or 1, neurons, neurons), np.int32)  # upper triangles and diagonals
+            self._room = np.zeros((ROOM, neurons), bool)
+        except MemoryError:
+            raise ValueError(f"neurons must be fewer for the memory of this machine, received {neurons}") from None
         self._labels = np.zeros(ROOM, np.int64)
 
     @property
@@ -102,21 +108,28 @@ class CofiringCounter:
         """Add counts that were made elsewhere, such as on a GPU.
 
         Args:
-            counts: co-firing counts, shape (neurons, neurons), symmetric whole numbers.
+            counts: co-firing counts, shape (neurons, neurons), symmetric whole numbers, from 0 to `examples`.
             examples: how many examples they are of, at least 0.
             label: their class, where classes are kept.
 
         Raises:
             ValueError: shapes or classes do not fit; nothing is added then.
         """
-        matrix = as_numpy(counts)
+        matrix, examples = as_numpy(counts, "counts"), as_count(examples, "examples", least=0)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.issubdtype(matrix.dtype, np.integer):
             raise ValueError(f"counts must be a square matrix of whole numbers, received {matrix.dtype} {matrix.shape}")
-        if (label is None) != (self.classes is None) or (label is not None and not 0 <= label < self.classes):
-            raise ValueError(f"label must be a class where classes are kept, received {label!r} of {self.classes!r}")
+        if not 0 <= matrix.min(initial=0) <= matrix.max(initial=0) <= examples:
+            raise ValueError(f"counts must be from 0 to {examples}, the number of examples, received others")
+        if not np.array_equal(matrix, matrix.T):
+            raise ValueError("counts must be symmetric, received a matrix that is not")
+        if (label is None) != (self.classes is None) or (label is not None and not self._has(label)):
+            raise ValueError(f"label must be a class where classes are kept, received {shown(label)} of {self.classes}")
         self._allow(matrix.shape[0])
         self._see(np.bincount([label or 0], [examples], len(self._seen)).astype(np.int64))
         self._upper[label or 0] += np.triu(matrix).astype(self._upper.dtype, copy=False)
+
+    def _has(self, label: Any) -> bool:
+        return self.classes is not None and is_whole(label) and 0 <= label < self.classes
 
     def _allow(self, neurons: int) -> None:
         if self.neurons is None:
@@ -153,8 +166,8 @@ class CofiringCounter:
         self._settle()
         if self.neurons is None:
             raise ValueError("nothing was counted yet")
-        if label is not None and (self.classes is None or not 0 <= label < self.classes):
-            raise ValueError(f"label must be a class of 0 to {(self.classes or 0) - 1}, received {label!r}")
+        if label is not None and not self._has(label):
+            raise ValueError(f"label must be a class of 0 to {(self.classes or 0) - 1}, received {shown(label)}")
         total = self._upper.sum(axis=0, dtype=self._upper.dtype) if label is None else self._upper[label].copy()
         bits.mirror(total)
         return total

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from nbutils.arrays import as_numpy
+from nbutils.arrays import as_numpy, as_series, as_table, is_whole, shown
 
 __all__ = ["Turn", "left_out_rise", "series_noise", "smoothed", "turning_point", "when_reached"]
 
@@ -59,9 +59,9 @@ def smoothed(values: Any, window: int = 3) -> np.ndarray:
         >>> smoothed([3, 0, 3, 6]).tolist()
         [1.5, 2.0, 3.0, 4.5]
     """
-    series = _series(values)
-    if not isinstance(window, int | np.integer) or window < 1 or window % 2 == 0:
-        raise ValueError(f"window must be an odd number of values, received {window!r}")
+    series = as_series(values)
+    if not is_whole(window) or not 1 <= window < 2**31 or window % 2 == 0:
+        raise ValueError(f"window must be an odd number of values, received {shown(window)}")
     return pd.Series(series).rolling(window, center=True, min_periods=1).mean().to_numpy()
 
 
@@ -87,7 +87,7 @@ def series_noise(values: Any) -> float:
     References:
         Gasser, Sroka and Jennen-Steinmetz (1986), doi:10.1093/biomet/73.3.625, on noise from second differences.
     """
-    series = _series(values)
+    series = as_series(values)
     if len(series) < 3:
         return 0.0
     return float(np.median(np.abs(np.diff(series, n=2))) / np.sqrt(6) / stats.norm.ppf(0.75))
@@ -118,8 +118,8 @@ def turning_point(values: Any, epochs: Any = None, *, window: int = 3) -> Turn:
         >>> turning_point([5, 4, 3, 2, 3, 4, 5]).epoch, turning_point([5, 4, 3, 2]).epoch
         (4.0, nan)
     """
-    series, course = _series(values), smoothed(values, window)
-    time = np.arange(1, len(series) + 1) if epochs is None else as_numpy(epochs)
+    series, course = as_series(values), smoothed(values, window)
+    time = np.arange(1, len(series) + 1) if epochs is None else as_series(epochs, "epochs")
     if not len(series):
         raise ValueError("values must hold at least one number, received none")
     if time.shape != series.shape or not (np.diff(time) > 0).all():
@@ -158,10 +158,11 @@ def left_out_rise(series: Any, window: int = 3) -> np.ndarray:
         >>> left_out_rise([[2, 1, 2], [4, 3, 5], [3, 1, 4]], window=1).tolist()
         [1.0, 2.0, 3.0]
     """
-    matrix = as_numpy(series).astype(float)
-    if matrix.ndim != 2 or not matrix.shape[1] or not np.isfinite(matrix).all():
+    matrix = as_table(series, "series", "(runs, epochs)")
+    if not matrix.shape[1]:
         raise ValueError(f"series must be finite, of shape (runs, epochs), received shape {matrix.shape}")
     if len(matrix) < 2:
+        smoothed(np.zeros(matrix.shape[1]), window)  # refuses a bad window
         return np.full(len(matrix), np.nan)
     courses = np.array([smoothed(row, window) for row in matrix])
     others = (courses.sum(axis=0) - courses) / (len(courses) - 1)
@@ -180,21 +181,16 @@ def when_reached(levels: Any, values: Any, targets: Any) -> np.ndarray:
         Values, with the shape of `targets`; NaN for a level below the first or above the highest.
 
     Raises:
-        ValueError: `levels` and `values` are no finite series of one length, or empty.
+        ValueError: `levels` and `values` are no finite series of one length, or empty, or a target is NaN.
 
     Examples:
         >>> when_reached([1, 3, 2, 5], [10.0, 20.0, 90.0, 40.0], [2, 4, 6]).tolist()
         [15.0, 30.0, nan]
     """
-    climb, taken = _series(levels, "levels"), _series(values)
+    climb, taken, wanted = as_series(levels, "levels"), as_series(values), as_numpy(targets, "targets").astype(float)
     if climb.shape != taken.shape or not len(climb):
         raise ValueError(f"levels and values must be as many, received shapes {climb.shape} and {taken.shape}")
+    if np.isnan(wanted).any():
+        raise ValueError("targets must be levels, received NaN")
     record = np.concatenate([[True], climb[1:] > np.maximum.accumulate(climb)[:-1]])
-    return np.interp(as_numpy(targets).astype(float), climb[record], taken[record], left=np.nan, right=np.nan)
-
-
-def _series(values: Any, name: str = "values") -> np.ndarray:
-    array = as_numpy(values).astype(float)
-    if array.ndim != 1 or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite numbers in a row, received shape {array.shape}")
-    return array
+    return np.interp(wanted, climb[record], taken[record], left=np.nan, right=np.nan)

@@ -9,7 +9,7 @@ from scipy import stats as scipy_stats
 
 from nbutils.comparisons import between_run_table, naive_table, selectivity_share
 from nbutils.correlations import between_conditions, correlation, pairwise_correlation, session_permutation
-from nbutils.series import partial_correlation
+from nbutils.series import difference_correlation, partial_correlation
 
 
 @pytest.mark.parametrize("method", ["spearman", "pearson"])
@@ -22,7 +22,15 @@ def test_correlation_equals_scipy(rng, method):
 
 def test_constant_series_carry_no_information():
     assert correlation([1, 1, 1], [1, 2, 3]) == 0.0
-    assert correlation([1], [2]) == 0.0
+    assert correlation([0.1] * 3, [1, 2, 3], "pearson") == 0.0
+
+
+@pytest.mark.parametrize("length", [0, 1])
+def test_nothing_can_be_said_of_fewer_than_two_values(length):
+    assert np.isnan(correlation(np.ones(length), np.ones(length)))
+    assert np.isnan(pairwise_correlation(np.ones((2, length)), np.ones((3, length)))).all()
+    assert np.isnan(partial_correlation(*np.ones((3, length))))
+    assert np.isnan(difference_correlation(np.ones(length + 1), np.ones(length + 1)))
 
 
 def test_bad_series_are_refused():
