@@ -11,6 +11,7 @@ import pandas as pd
 
 from nbutils.arrays import as_count, as_fired, as_labels, as_rng
 from nbutils.display import interval_text
+from nbutils.events import MOST_DRAWS
 from nbutils.evolution import answers_to
 from nbutils.figures import conditions_in
 from nbutils.stats import bootstrap_interval
@@ -67,7 +68,7 @@ def shuffled_classes(
         labels: class per example, shape (examples,), integers.
         communities: community per neuron, shape (neurons,), integers; negative ones are left out.
         rng: source of randomness: a generator, or a seed.
-        draws: number of deals, at least 1.
+        draws: number of deals, from 1 to 100,000.
 
     Returns:
         Mean over deals of the preference of :func:`clarity`, in [0, 1]; NaN without communities. It is above 0,
@@ -81,7 +82,7 @@ def shuffled_classes(
         >>> 0 < shuffled_classes(fired, np.arange(400) % 4, [0, 0, 0, 1, 1, 1], np.random.default_rng(0)) < 0.5
         True
     """
-    matrix, draws, rng = as_fired(fired), as_count(draws, "draws"), as_rng(rng)
+    matrix, draws, rng = as_fired(fired), as_count(draws, "draws", most=MOST_DRAWS), as_rng(rng)
     classes = as_labels(labels, matrix.shape[0])
     groups = as_labels(communities, matrix.shape[1], "communities")
     if not (groups >= 0).any():

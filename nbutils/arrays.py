@@ -5,7 +5,7 @@ A wrong argument ends in one sentence that names the argument, what was received
 
 from __future__ import annotations
 
-import sys
+import math
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -140,6 +140,7 @@ def as_labels(labels: Any, length: int | None = None, name: str = "labels") -> n
     if array.ndim != 1 or length not in (None, array.size):
         raise ValueError(f"{name} must have shape ({'n' if length is None else length},), received {array.shape}")
     if array.dtype.kind == "f":
+        array = array.astype(np.float64, copy=False)
         whole = np.isfinite(array) & (np.abs(array) <= WHOLE)
         if not whole.all() or (array != array.round()).any():
             raise ValueError(f"{name} must be integers, received dtype {array.dtype} with values that are none")
@@ -266,7 +267,12 @@ def is_whole(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     """Whether something is a single finite real number, which truth values are not."""
-    return isinstance(value, Real) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
 
 
 def shown(value: Any, most: int = 60) -> str:

@@ -12,11 +12,12 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from nbutils.arrays import as_count, as_rng, is_number, shown
-from nbutils.evolution import SAME, as_partitions, best_matching, members, shared_neurons
+from nbutils.evolution import SAME, as_partitions, best_matching, members, shared_neurons, two_partitions
 
 __all__ = ["KINDS", "against_chance", "between_searches", "community_events", "compare_partitions"]
 
 KINDS = ("continuation", "growth", "contraction", "birth", "death", "merge", "split", "regrouping")
+MOST_DRAWS = 100_000
 NOTABLE = 0.1  # a change of size by less than a tenth is none
 
 
@@ -61,7 +62,7 @@ def community_events(before: Any, after: Any, minimum: float = SAME, change: flo
         doi:10.1109/ASONAM.2010.17; links by majority: Asur, Parthasarathy and Ucar (2009),
         doi:10.1145/1631162.1631164.
     """
-    rows = _events(*as_partitions((before, after), "before and after"), minimum, change)
+    rows = _events(*two_partitions(before, after), minimum, change)
     rows.sort(key=lambda row: (KINDS.index(row[0]), -row[3] - row[4]))
     return pd.DataFrame(rows, columns=["kind", "before", "after", "size_before", "size_after", "shared", "jaccard"])
 
@@ -95,7 +96,7 @@ def compare_partitions(before: Any, after: Any, minimum: float = SAME, change: f
     """
     from sklearn.metrics import adjusted_mutual_info_score
 
-    first, second = as_partitions((before, after), "before and after")
+    first, second = two_partitions(before, after)
     placed = (first >= 0) & (second >= 0)
     agreement = adjusted_mutual_info_score(first[placed], second[placed]) if placed.any() else np.nan
     return pd.Series(_numbers(first, second, minimum, change) | {"agreement": agreement}, dtype=float)
@@ -119,7 +120,7 @@ def against_chance(
         before: community per neuron, shape (neurons,), integers; negative ones mean "in no community".
         after: the same neurons later, shape (neurons,).
         rng: source of randomness: a generator, or a seed.
-        draws: number of random partitions, at least 1.
+        draws: number of random partitions, from 1 to 100,000.
         minimum: see :func:`community_events`.
         change: see :func:`community_events`.
 
@@ -136,8 +137,8 @@ def against_chance(
         >>> bool(found.loc["overlap", "observed"] == 1), bool(found.loc["overlap", "high"] < 0.5)
         (True, True)
     """
-    draws, rng = as_count(draws, "draws"), as_rng(rng)
-    first, second = as_partitions((before, after), "before and after")
+    draws, rng = as_count(draws, "draws", most=MOST_DRAWS), as_rng(rng)
+    first, second = two_partitions(before, after)
     observed = _numbers(first, second, minimum, change)
     placed = second >= 0
     null = []

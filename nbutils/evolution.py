@@ -28,6 +28,7 @@ __all__ = [
     "partitions_of",
     "shared_neurons",
     "track_communities",
+    "two_partitions",
 ]
 
 SAME = 1 / 3  # above it, one of two communities has more than half of its neurons in the other
@@ -64,7 +65,7 @@ def match_communities(before: Any, after: Any, minimum: float = SAME) -> pd.Data
         Greene, Doyle and Cunningham (2010), doi:10.1109/ASONAM.2010.17; assignment: Kuhn (1955),
         doi:10.1002/nav.3800020109, computed by SciPy.
     """
-    two = as_partitions((before, after), "before and after")
+    two = two_partitions(before, after)
     (first, a), (second, b) = members(two[0]), members(two[1])
     rows, columns, overlap = best_matching(a, b, minimum)
     return pd.DataFrame(
@@ -209,14 +210,19 @@ def partitions_of(run: Run, density: float = 0.05, seeds: int = 5) -> np.ndarray
 
 def as_partitions(partitions: Any, name: str = "partitions") -> np.ndarray:
     """Integers of shape (snapshots, neurons), at least one snapshot; checked."""
-    if isinstance(partitions, list | tuple):
-        lengths = {np.size(row) for row in partitions if isinstance(row, list | tuple | np.ndarray)}
-        if len(lengths) > 1:
-            raise ValueError(f"{name} must have the same number of neurons in every snapshot")
     table = as_numpy(partitions, name)
     if table.ndim != 2 or not len(table):
         raise ValueError(f"{name} must have shape (snapshots, neurons), received {table.shape}")
-    return np.array([as_labels(row, table.shape[1], name) for row in table])
+    return as_labels(table.ravel(), None, name).reshape(table.shape)
+
+
+def two_partitions(before: Any, after: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Two partitions of the same neurons, checked."""
+    first, second = as_labels(before, None, "before"), as_labels(after, None, "after")
+    if first.size != second.size:
+        found = f"{first.size} and {second.size}"
+        raise ValueError(f"before and after must have the same number of neurons, received {found}")
+    return first, second
 
 
 def members(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 
+from nbutils.arrays import as_labels
 from nbutils.communities import ISOLATED
 from nbutils.display import GREY, figure_style
 from nbutils.evolution import as_partitions
@@ -54,10 +55,12 @@ def alluvial(
     Raises:
         ValueError: shapes disagree, or fewer than two epochs are to be shown, or one that is not there.
     """
-    table, times = as_partitions(tracked, "tracked"), list(epochs)
+    table, times = as_partitions(tracked, "tracked"), as_labels(epochs, None, "epochs").tolist()
     if len(times) != len(table):
         raise ValueError(f"epochs must have one value per snapshot, received {len(times)} for {len(table)} snapshots")
-    wanted = times if shown is None else list(shown)
+    wanted = times if shown is None else as_labels(shown, None, "shown").tolist()
+    if names is not None and not isinstance(names, Mapping):
+        raise TypeError(f"names must map communities to words, received {type(names).__name__}")
     if len(wanted) < 2 or not set(wanted) <= set(times):
         raise ValueError(f"shown must be at least two of the epochs {times}, received {wanted}")
     columns = np.maximum(table[[times.index(epoch) for epoch in wanted]], ISOLATED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nbutils.arrays import as_labels
+from nbutils.arrays import as_labels, is_whole, shown
 
 __all__ = ["SPLIT_SEED", "balanced_indices", "probe_indices"]
 
@@ -29,6 +29,7 @@ def probe_indices(labels: np.ndarray, size: int | None = None) -> np.ndarray:
         >>> probe_indices(np.array([0, 0, 0, 1, 1, 1]), size=4).shape
         (4,)
     """
+    labels = as_labels(labels)
     return balanced_indices(labels, min(PROBE_SIZE, len(labels)) if size is None else size, "probe")
 
 
@@ -51,10 +52,10 @@ def balanced_indices(labels: np.ndarray, size: int, name: str = "size") -> np.nd
         >>> np.bincount(labels[balanced_indices(labels, 4)]).tolist()
         [2, 2]
     """
-    labels = as_labels(labels, len(labels))
+    labels = as_labels(labels)
     total = len(labels)
-    if not isinstance(size, int | np.integer) or isinstance(size, bool) or not 1 <= size <= total:
-        raise ValueError(f"{name} must be from 1 to {total}, the number of training examples; received {size!r}")
+    if not is_whole(size) or not 1 <= size <= total:
+        raise ValueError(f"{name} must be from 1 to {total}, the number of training examples; received {shown(size)}")
     rng = np.random.default_rng(SPLIT_SEED)
     order = rng.permutation(total)
     # Rank of each example within its class: taking the lowest ranks first fills the classes evenly.

@@ -329,7 +329,7 @@ def test_partitions_of_a_run(own_store):
         (lambda: track_communities([0, 1]), r"partitions must have shape \(snapshots, neurons\), received \(2,\)"),
         (lambda: track_communities([[0, 1]], minimum=-1), "received -1"),
         (lambda: community_events([0], [0], change=-1), "change at least 0, received .* and -1"),
-        (lambda: against_chance([0], [0], None, draws=0), "draws must be a whole number of at least 1, received 0"),
+        (lambda: against_chance([0], [0], None, draws=0), "draws must be a whole number from 1 to 100000, received 0"),
         (lambda: answers_to([[1, 0]], [0], [0]), r"communities must have shape \(2,\), received \(1,\)"),
     ],
 )

@@ -75,6 +75,14 @@ def test_wrong_values_are_named(arguments, words):
         record(*arguments)
 
 
+@pytest.mark.parametrize(("value", "low", "high"), [(1, 2, 0), (1, 2, 3), (4, 2, 3), (1, None, 0.5), ("word", 2, 1)])
+def test_a_value_outside_its_interval_is_refused(value, low, high):
+    with pytest.raises(ValueError, match="low, value and high of 'x' must rise in this order, received"):
+        record("x", value, low=low, high=high)
+    with pytest.raises(TypeError, match="low of 'x' must be a number, received 'less'"):
+        record("x", 1, low="less")
+
+
 def test_scraps_are_read_too():
     data = {"application/scrapbook.scrap.json+json": {"name": "acc", "data": 0.9, "encoder": "json", "version": 1}}
     table = {"application/scrapbook.scrap.json+json": {"name": "df", "data": [1, 2], "encoder": "json", "version": 1}}
