@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from nbutils.arrays import as_count, as_fired, as_labels, as_rng
+from nbutils.datasheets import CONTROL
 from nbutils.display import interval_text
 from nbutils.events import MOST_DRAWS
 from nbutils.evolution import answers_to
@@ -150,5 +151,5 @@ def short_name(name: str, most: int = 24) -> str:
         >>> short_name("Pepper,_bell___Bacterial_spot")
         'Pepper, bell Bacterial…'
     """
-    plain = re.sub(r"_+", " ", name).strip()
+    plain = re.sub(r"_+", " ", CONTROL.sub("_", name)).strip()
     return plain if len(plain) <= most else f"{plain[: most - 1].rstrip()}…"

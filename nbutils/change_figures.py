@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from nbutils.answering import short_name
-from nbutils.display import GREY, INK, figure_style
+from nbutils.display import GREY, INK, figure_style, in_figure
 from nbutils.events import KINDS
 from nbutils.figures import CONDITION_COLOURS, CONDITION_NAMES, conditions_in
 from nbutils.flows import COLOURS
@@ -162,7 +162,7 @@ def _stretches(
         kind = same["answers_to"].iloc[0]
         text = short_name(classes[kind]) if kind >= 0 else "no class"
         if (len(text) + 1) * LETTER <= len(same) / epochs:
-            ax.text(same["epoch"].mean(), y, text, ha="center", va="center_baseline", fontsize=8.5)
+            ax.text(same["epoch"].mean(), y, in_figure(text), ha="center", va="center_baseline", fontsize=8.5)
 
 
 def _lines(ax: Axes, runs: pd.DataFrame, measure: str, condition: str) -> None:

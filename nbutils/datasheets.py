@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +25,7 @@ PLANT_COUNTS = (
     (700, 700, 700, 700, 118, 700, 700, 700, 700, 700, 700, 700, 700, 292, 700),
     (200, 200, 200, 200, 30, 200, 200, 200, 190, 200, 200, 200, 200, 75, 199),
 )
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # ends of lines and other signs that no letter shows
 FIFTH = "a fifth of each class is held back for the test"
 
 
@@ -157,7 +159,7 @@ def readable(name: str) -> str:
         >>> readable("Pepper,_bell___Bacterial_spot")
         'Pepper, bell: Bacterial spot'
     """
-    return name.replace("___", ": ").replace("_", " ")
+    return CONTROL.sub(" ", name).replace("___", ": ").replace("_", " ")
 
 
 def read_datasheet(name: str) -> Datasheet:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from html import escape
@@ -18,7 +18,19 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-__all__ = ["Html", "callout", "figure_style", "fold", "format_number", "interval_text", "say", "show", "show_table"]
+__all__ = [
+    "Html",
+    "callout",
+    "figure_style",
+    "fold",
+    "format_number",
+    "in_figure",
+    "in_markdown",
+    "interval_text",
+    "say",
+    "show",
+    "show_table",
+]
 
 GREY = "#8a8f98"  # for what is not the point: readable on white and on black
 INK = "#010203"  # stands for "the page's text colour" until the figure is written
@@ -94,34 +106,38 @@ def show(figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Htm
     width = figure.get_size_inches()[0] * 72 * 1.25
     style = f"width:100%;max-width:{width:.0f}px;min-width:{min(width, min_width):.0f}px;height:auto;overflow:visible"
     svg = _clean_svg(buffer.getvalue(), escape(alt, quote=True), style)
-    body = f'<div style="overflow-x:auto" tabindex="0" role="group" aria-label="Figure">{svg}</div>'
+    scrolled = 'class="mathjax_ignore" style="overflow-x:auto" tabindex="0" role="group"'
+    body = f'<div {scrolled} aria-label="Figure">{svg}</div>'
     text = f'<figure class="nb-figure" style="margin:.5em 0">{body}<figcaption>{_inline(caption)}</figcaption></figure>'
     return Html(text, f"[figure: {alt}]")
 
 
-def show_table(table: pd.DataFrame, caption: str, digits: int = 3) -> Html:
+def show_table(table: pd.DataFrame, caption: str, digits: int = 3, names: Collection[str] = ()) -> Html:
     """A table with its caption; numbers to a fixed number of digits, missing ones as a dash.
 
     Args:
         table: its index is not shown.
         caption: what it holds.
         digits: decimals of floating-point columns.
+        names: columns of names that others chose, such as classes; shown letter by letter, without `code` and links.
     """
+    literal = [name in names for name in table.columns]
 
-    def cell(value: Any) -> str:
+    def cell(value: Any, is_name: bool) -> str:
         if isinstance(value, float | np.floating):
             return format_number(value, digits)
-        return re.sub(r"(?<=\w)_(?=\w)(?![^<]*>)", "_<wbr>", _inline(str(value)))  # long names may break, links may not
+        text = _escaped(str(value)) if is_name else _inline(str(value))
+        return re.sub(r"(?<=\w)_(?=\w)(?![^<]*>)", "_<wbr>", text)  # long names may break, links may not
 
     numeric = [pd.api.types.is_numeric_dtype(dtype) for dtype in table.dtypes]
     align = ["right" if n else "left" for n in numeric]
     head = "".join(
-        f'<th scope="col" style="text-align:{a}">{escape(str(name).replace("_", " "))}</th>'
+        f'<th scope="col" style="text-align:{a}">{_escaped(str(name).replace("_", " "))}</th>'
         for name, a in zip(table.columns, align, strict=True)
     )
     body = "".join(
         "<tr>"
-        + "".join(f'<td style="text-align:{a}">{cell(v)}</td>' for v, a in zip(row, align, strict=True))
+        + "".join(f'<td style="text-align:{a}">{cell(v, n)}</td>' for v, a, n in zip(row, align, literal, strict=True))
         + "</tr>"
         for row in table.itertuples(index=False)
     )
@@ -195,13 +211,38 @@ def callout(title: str, text: str, word: str = "inconclusive") -> Html:
     colour = VERDICT_COLOURS.get(word, VERDICT_COLOURS["inconclusive"])
     style = f"border-left:5px solid {colour};padding:.6em 1em;margin:1em 0;background:{colour}1f;border-radius:4px"
     return Html(
-        f'<div class="nb-callout" style="{style}"><strong>{escape(title)}</strong><br>{_inline(text)}</div>',
+        f'<div class="nb-callout" style="{style}"><strong>{_escaped(title)}</strong><br>{_inline(text)}</div>',
         f"{title}: {text}",
     )
 
 
+def in_figure(text: object) -> str:
+    """A text for a figure, letter by letter; matplotlib takes what stands between two dollar signs for a formula.
+
+    Examples:
+        >>> print(in_figure("$5 and $10"))
+        \\$5 and \\$10
+    """
+    return str(text).replace("$", r"\$")
+
+
+def in_markdown(text: object) -> str:
+    r"""A text for a cell of a Markdown table, letter by letter and on one line.
+
+    Examples:
+        >>> print(in_markdown("mnist-5k"), in_markdown("a|b $5"))
+        mnist-5k a\|b \$5
+    """
+    return re.sub(r"([\\`*_\[\]<>&|$~#])", r"\\\1", " ".join(str(text).split()))
+
+
+def _escaped(text: str) -> str:
+    """HTML of a text, in which no page takes a dollar sign or a backslash for the beginning of a formula."""
+    return re.sub(r"[$\\]", r'<span class="mathjax_ignore">\g<0></span>', escape(text, quote=False))
+
+
 def _inline(text: str) -> str:
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", _escaped(text))
     text = re.sub(r"\[([^\]]+)\]\(([\w./#-]+)\)", r'<a href="\2">\1</a>', text)  # to other pages, never out of the book
     return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
 

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from nbutils.comparisons import BASELINES
 from nbutils.correlations import correlation
-from nbutils.display import GREY, INK, VERDICT_COLOURS, figure_style
+from nbutils.display import GREY, INK, VERDICT_COLOURS, figure_style, in_figure
 from nbutils.evidence import Evidence
 
 __all__ = [
@@ -199,7 +199,7 @@ def attack_matrix(table: pd.DataFrame) -> Figure:
         ax.set_yticklabels(labels, fontsize=8.5)
         for label, (_, name) in zip(ax.get_yticklabels(), rows, strict=True):
             label.set_fontweight("normal" if name else "bold")
-        ax.set_xticks(range(len(names)), names, rotation=30, ha="left", fontsize=8.5)
+        ax.set_xticks(range(len(names)), map(in_figure, names), rotation=30, ha="left", fontsize=8.5)
         ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
         ax.grid(visible=False)
         ax.spines[["left", "bottom"]].set_visible(False)
@@ -229,7 +229,7 @@ def forest(evidence: Sequence[Evidence]) -> Figure:
                 ax.plot(item.estimate, y, "o", color=colour, ms=6)
                 ax.axvline(item.threshold, color=INK, lw=0.9, alpha=0.6, ls=":")
             ax.set(title=test, ylim=(len(names) - 0.5, -0.5), yticks=range(len(names)))
-            ax.set_yticklabels(names if ax is axes[0][0] else [])
+            ax.set_yticklabels(map(in_figure, names) if ax is axes[0][0] else [])
             ax.tick_params(axis="x", labelsize=8)
         plt.close(fig)
     return fig

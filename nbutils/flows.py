@@ -15,7 +15,7 @@ from matplotlib.path import Path
 
 from nbutils.arrays import as_labels
 from nbutils.communities import ISOLATED
-from nbutils.display import GREY, figure_style
+from nbutils.display import GREY, figure_style, in_figure
 from nbutils.evolution import as_partitions
 
 __all__ = ["alluvial"]
@@ -158,7 +158,9 @@ def _write(ax: Axes, columns: np.ndarray, bottoms: Sequence[Mapping[int, float]]
             number = str(name + 1)
             text = "isolated" if name == ISOLATED else names.get(name, number) if side > 0 else number
             where = (step + side * (BAR / 2 + 0.006 * len(columns)), low + size / 2)
-            ax.text(*where, f"{text} ({size})", ha="left" if side > 0 else "right", va="center", fontsize=8.5)
+            ax.text(
+                *where, f"{in_figure(text)} ({size})", ha="left" if side > 0 else "right", va="center", fontsize=8.5
+            )
     top = max(
         low + (column == name).sum() for column, b in zip(columns, bottoms, strict=True) for name, low in b.items()
     )

@@ -10,7 +10,7 @@ import matplotlib as mpl
 import pandas as pd
 
 from nbutils.conclusions import living_sentence
-from nbutils.display import GREY, INK, STYLE, interval_text
+from nbutils.display import GREY, INK, STYLE, in_markdown, interval_text
 from nbutils.evidence import MAIN_TESTS, Evidence, headline, is_registered
 from nbutils.figures import forest
 from nbutils.results import Results
@@ -36,7 +36,7 @@ def glance_text(results: Sequence[Results], evidence: Sequence[Evidence]) -> str
     asked: dict[str, str] = {}  # what each main effect is
     for result in results:
         heads = [headline(evidence, result.dataset, hypothesis) for hypothesis in MAIN_TESTS]
-        rows.append(f"| {result.dataset} | {' | '.join(_cell(*head) for head in heads)} |")
+        rows.append(f"| {in_markdown(result.dataset)} | {' | '.join(_cell(*head) for head in heads)} |")
         asked |= {main.test: main.question for _, _, main in heads if main}
     runs = pd.concat([result.runs[["seed", "commit"]] for result in results])
     commits = ", ".join(f"`{commit}`" for commit in sorted(set(runs["commit"])))

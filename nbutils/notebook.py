@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from nbutils.archive import archive_folder, read_archive
 from nbutils.comparisons import between_run_table, level_table
 from nbutils.conclusions import counted
-from nbutils.datasets import load_dataset
+from nbutils.datasets import DATASETS, load_dataset
 from nbutils.display import Html, callout, format_number, interval_text, say, show, show_table
 from nbutils.evidence import Evidence, headline, is_registered, verdict
 from nbutils.hypotheses import collect_evidence
@@ -100,13 +100,14 @@ class Page:
                 word, misses, main = headline(self.evidence, name, hypothesis)
                 record(f"{hypothesis} verdict on {name}", word)
                 effect = f", {main.test} {_with_interval(main)}" if main else ""
-                cells.append(f"[{word}](../{name}/{page}.html){misses}{effect}")
+                linked = f"[{word}](../{name}/{page}.html)" if name in DATASETS else word  # others have no pages
+                cells.append(f"{linked}{misses}{effect}")
             rows.append(cells)
         columns = ["data set", *(f"{h}: {claim}" for h, (claim, _) in CLAIMS.items())]
         caption = (
             "Verdicts, computed from the registered tests: which they miss, and the main effect with its 95 % interval."
         )
-        return show_table(pd.DataFrame(rows, columns=columns), caption)
+        return show_table(pd.DataFrame(rows, columns=columns), caption, names=("data set",))
 
     def show_tests(self, hypothesis: str) -> Html:
         """All tests of a hypothesis on this data set as a table: registered first, then exploratory."""

@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator
 
 from nbutils.datasets import Dataset
 from nbutils.datasheets import readable
-from nbutils.display import GREY, figure_style
+from nbutils.display import GREY, figure_style, in_figure
 from nbutils.evolution import answers_to
 from nbutils.graphs import to_networkx
 
@@ -62,21 +62,23 @@ def _pictures(data: Dataset, shown: Sequence[np.ndarray]) -> Figure:
                 ax.imshow(image.reshape(data.image_shape), extent=(x, x + 1, y - 1, y), **look)
             reach = 1.08 * most - 0.08
             ax.set(xlim=(0, 1 if narrow else reach), ylim=(-reach if narrow else -1, 0))
-            ax.set_title(name, loc="center", fontsize=10.5 if narrow else 8.5)
+            ax.set_title(in_figure(name), loc="center", fontsize=10.5 if narrow else 8.5)
         plt.close(fig)
     return fig
 
 
 def class_counts(table: pd.DataFrame) -> Figure:
     """Bars of how many training and test images each class has; columns `class`, `training` and `test`."""
+    places = np.arange(len(table))  # not the names: two of them may read the same
     with figure_style():
         fig, ax = plt.subplots(figsize=(6.4, 0.24 * len(table) + 0.9))
         for side, colour, left in (("training", "#3b82c4", 0), ("test", GREY, table["training"])):
-            ax.barh(table["class"], table[side], left=left, color=colour, height=0.72, label=side)
+            ax.barh(places, table[side], left=left, color=colour, height=0.72, label=side)
         ends = table["training"] + table["test"]
         for row, (end, train, test) in enumerate(zip(ends, table["training"], table["test"], strict=True)):
             ax.text(end + ends.max() * 0.01, row, f"{train:,} + {test:,}", va="center", fontsize=8.5)
         ax.set(xlabel="images", xlim=(0, ends.max() * 1.2), ylabel="")
+        ax.set_yticks(places, [in_figure(name) for name in table["class"]])
         ax.invert_yaxis()
         ax.grid(axis="y", visible=False)
         fig.legend(loc="outside upper right", ncols=2)
@@ -86,12 +88,14 @@ def class_counts(table: pd.DataFrame) -> Figure:
 
 def class_brightness(data: Dataset) -> Figure:
     """Box plots of the mean brightness of each training image, one box per class."""
-    names = [readable(name) for name in data.classes]
+    names = [in_figure(readable(name)) for name in data.classes]
+    places = range(len(names))
     mean = data.train_pixels.mean(axis=1) / data.levels
     with figure_style():
         fig, ax = plt.subplots(figsize=(6.4, 0.24 * len(names) + 0.9))
         boxes = {"showfliers": False, "width": 0.7, "color": "#3b82c4", "linecolor": GREY, "linewidth": 1}
-        sns.boxplot(x=mean, y=np.array(names)[data.train_true], order=names, ax=ax, **boxes)
+        sns.boxplot(x=mean, y=data.train_true, order=places, orient="y", ax=ax, **boxes)
+        ax.set_yticks(places, names)
         ax.set(xlabel="mean brightness of an image, from 0 to 1", ylabel="")
         plt.close(fig)
     return fig
@@ -112,7 +116,7 @@ def community_classes(fired: np.ndarray, labels: np.ndarray, communities: np.nda
         sns.heatmap(
             relative,
             ax=ax,
-            xticklabels=names,
+            xticklabels=[in_figure(name) for name in names],
             yticklabels=rows,
             annot_kws={"size": 8},
             cbar_kws={"label": "firing, relative to mean"},

@@ -10,7 +10,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from nbutils.display import GREY, figure_style
+from nbutils.display import GREY, figure_style, in_figure
 from nbutils.effects import axes_of, marginal_means, one_metric
 
 __all__ = ["all_metrics", "heat_maps", "marginals", "time_spent"]
@@ -41,9 +41,11 @@ def heat_maps(measured: pd.DataFrame) -> Figure:
             ax.set_axis_off()
         for ax, (values, group) in zip(panels.flat, groups, strict=False):
             means = group.pivot_table(index=rows, columns=columns, values="value", sort=False)
+            means = means.rename(index=_in_figure, columns=_in_figure)
+            means = means.rename_axis(index=in_figure(rows), columns=in_figure(columns))
             options = {"vmin": low, "vmax": high, "cmap": "viridis", "annot": means.size <= 80, "fmt": ".2f"}
             sns.heatmap(means, ax=ax, cbar=False, annot_kws={"size": 8}, **options)
-            ax.set_title(", ".join(f"{k} = {v}" for k, v in zip(others, values, strict=True)))
+            ax.set_title(in_figure(", ".join(f"{k} = {v}" for k, v in zip(others, values, strict=True))))
             ax.tick_params(axis="y", rotation=0)
         plt.close(fig)
     return fig
@@ -64,7 +66,7 @@ def marginals(measured: pd.DataFrame) -> Figure:
             ax.set_axis_off()
         for ax, axis in zip(panels.flat, axes, strict=False):
             _marginal(ax, measured, axis)
-        panels[0][0].set_ylabel(measured["metric"].iloc[0])
+        panels[0][0].set_ylabel(in_figure(measured["metric"].iloc[0]))
         plt.close(fig)
     return fig
 
@@ -80,7 +82,7 @@ def all_metrics(table: pd.DataFrame, axis: str) -> Figure:
             ax.set_axis_off()
         for ax, metric in zip(panels.flat, metrics, strict=False):
             _marginal(ax, one_metric(table, metric), axis)
-            ax.set_title(textwrap.fill(metric, 26))
+            ax.set_title(in_figure(textwrap.fill(metric, 26)))
         plt.close(fig)
     return fig
 
@@ -97,7 +99,8 @@ def time_spent(table: pd.DataFrame) -> Figure:
             places = np.array([order.index(v) for v in some[axis]], dtype=float)
             if len(some):
                 ax.scatter(places + _spread(len(some)), some["seconds"], s=14, color=colour, alpha=0.7, label=status)
-        ax.set(xticks=range(len(order)), xticklabels=order, xlabel=axis, ylabel="seconds", ylim=(0, None))
+        ax.set_xticks(range(len(order)), map(in_figure, order))
+        ax.set(xlabel=in_figure(axis), ylabel="seconds", ylim=(0, None))
         ax.legend(loc="upper left", ncols=2)
         plt.close(fig)
     return fig
@@ -117,8 +120,12 @@ def _marginal(ax: plt.Axes, measured: pd.DataFrame, axis: str) -> None:
     ends = np.abs(np.array([means["mean"] - means["low"], means["high"] - means["mean"]]))
     ax.errorbar(x, means["mean"], np.nan_to_num(ends), color=BLUE, marker="o", ms=5, lw=1.6, capsize=3)
     crowded = sum(len(str(value)) for value in means[axis]) > CHARACTERS
-    ax.set(xticks=x, xlabel=axis, xlim=(-0.5, len(x) - 0.5))
-    ax.set_xticklabels(means[axis], rotation=30 if crowded else 0, ha="right" if crowded else "center")
+    ax.set(xticks=x, xlabel=in_figure(axis), xlim=(-0.5, len(x) - 0.5))
+    ax.set_xticklabels(map(in_figure, means[axis]), rotation=30 if crowded else 0, ha="right" if crowded else "center")
+
+
+def _in_figure(value: object) -> object:
+    return in_figure(value) if isinstance(value, str) else value
 
 
 def _spread(count: int) -> np.ndarray:
