@@ -1,8 +1,25 @@
 """`python -m nbutils`."""
 
-import sys
+from __future__ import annotations
 
-from nbutils.commands import main
+import sys
+from collections.abc import Sequence
+
+from nbutils.interrupts import one_interrupt, stopped
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code. An interrupt ends it in order, also while modules are still imported."""
+    try:
+        with one_interrupt():
+            from nbutils.commands import main
+
+            return main(arguments)
+    except KeyboardInterrupt as reason:
+        return stopped(reason)
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -14,8 +14,9 @@ import yaml
 
 from nbutils.data_commands import add_data_command
 from nbutils.devices import DEVICES
+from nbutils.interrupts import stopped
 from nbutils.progress import Counting
-from nbutils.study_commands import add_study_command
+from nbutils.study_commands import add_study_command, project_folder
 from nbutils.sweep_commands import add_sweep_commands, positive
 
 if TYPE_CHECKING:
@@ -23,25 +24,39 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+# What makes a path that was given a wrong argument.
+WRONG_PATH = {errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0 for success, 1 for failed work, 2 for wrong arguments."""
     options = _parser().parse_args(arguments)
     try:
         return int(options.command(options))
-    except (ValueError, ModuleNotFoundError, FileNotFoundError) as error:
+    except (ValueError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # whoever read the output has seen enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
+        if error.errno in WRONG_PATH or isinstance(error, FileNotFoundError):
+            print(f"error: {_path_error(error)}", file=sys.stderr)
+            return 2
         hint = "free some space and start again; " if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else ""
         print(f"error: {error}; {hint}everything finished so far is kept", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("\ninterrupted; everything finished so far is kept", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as reason:
+        return stopped(reason)
+
+
+def _path_error(error: OSError) -> str:
+    """What is wrong with a path, as one sentence."""
+    from nbutils.parameters import shown
+
+    if error.filename is None or not error.strerror:
+        return str(error)
+    return f"{shown(str(error.filename))}: {error.strerror[0].lower()}{error.strerror[1:]}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -92,7 +107,8 @@ def _run(options: argparse.Namespace) -> int:
     print(f"Runs: {len(tasks)} on {names}; {jobs} jobs; store: {store_folder()}", flush=True)
     for reason in again_because(made_elsewhere(task.run for task in tasks)):
         print(reason, flush=True)
-    missing = compute_missing(tasks, jobs, Counting(jobs))
+    with Counting(jobs) as progress:
+        missing = compute_missing(tasks, jobs, progress)
     failed = failures(tasks)
     print(f"Runs: {len(tasks) - missing} were there, {missing} computed, {len(failed)} failed.")
     for run in failed:
@@ -104,7 +120,7 @@ def _pages(options: argparse.Namespace) -> int:
     from nbutils.engine import runner
     from nbutils.publish import book_toc, page_jobs, publish
 
-    root = options.root.resolve()
+    root = project_folder(options.root)
     jobs = page_jobs(root, options.datasets, options.seeds, options.epochs, options.device)
     if options.plan:
         return 0
@@ -121,16 +137,19 @@ def _pages(options: argparse.Namespace) -> int:
 def _glance(options: argparse.Namespace) -> int:
     from nbutils.archive import RESULTS, read_archive
     from nbutils.cores import default_jobs
-    from nbutils.glance import write_glance
+    from nbutils.glance import check_place, write_glance
     from nbutils.hypotheses import collect_evidence
     from nbutils.publish import committed_studies
     from nbutils.reference import has_tables
 
-    root, progress = options.root.resolve(), Counting(options.jobs or default_jobs())
+    root = project_folder(options.root)
+    check_place(root)
     live = [study for study in _studies(options) if not has_tables(study)]
     kept = [study.dataset for study in _studies(options) if has_tables(study)] + committed_studies(root)
     results = [read_archive(root / RESULTS / name, name) for name in kept]
-    results += [study.compute(options.jobs, progress) for study in live]
+    for study in live:
+        with Counting(options.jobs or default_jobs()) as progress:
+            results.append(study.compute(options.jobs, progress))
     write_glance(root, results, collect_evidence(results))
     return 0
 
@@ -139,6 +158,8 @@ def _runs(options: argparse.Namespace) -> int:
     from nbutils.inventory import inventory, prune
     from nbutils.store import store_folder
 
+    if options.prune and options.dataset is not None:
+        raise ValueError("--prune removes from the whole store; it does not go with --dataset")
     if options.prune:
         count, size = prune()
         print(f"Removed {count} results and left-overs, {size / 2**20:.1f} MiB.")

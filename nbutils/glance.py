@@ -16,7 +16,7 @@ from nbutils.figures import forest
 from nbutils.results import Results
 from nbutils.study import NOISE_SEEDS
 
-__all__ = ["FIGURE", "glance_text", "write_glance"]
+__all__ = ["FIGURE", "check_place", "glance_text", "write_glance"]
 
 START, END = "<!-- results: written by `make glance` -->", "<!-- end of results -->"
 FIGURE = Path("book/_static/glance.svg")
@@ -57,6 +57,20 @@ def _cell(word: str, misses: str, main: Evidence | None) -> str:
     return f"**{word}**{misses}{effect}"
 
 
+def check_place(root: Path) -> None:
+    """Refuse a folder whose README has no place for the results, before anything is computed for it.
+
+    Raises:
+        FileNotFoundError: there is no README, or no folder for the figure.
+        ValueError: the README lacks the two lines.
+    """
+    text = (root / "README.md").read_text("utf-8")
+    if START not in text or END not in text:
+        raise ValueError(f"README.md needs the two lines {START!r} and {END!r}")
+    if not (root / FIGURE).parent.is_dir():
+        raise FileNotFoundError(f"{root} has no folder {FIGURE.parent}; run this command in the project's folder")
+
+
 def write_glance(root: Path, results: Sequence[Results], evidence: Sequence[Evidence]) -> None:
     """Put verdicts and figure into the README.
 
@@ -68,10 +82,9 @@ def write_glance(root: Path, results: Sequence[Results], evidence: Sequence[Evid
     Raises:
         ValueError: the README has no place for them.
     """
+    check_place(root)
     readme = root / "README.md"
     text = readme.read_text("utf-8")
-    if START not in text or END not in text:
-        raise ValueError(f"README.md needs the two lines {START!r} and {END!r}")
     before, rest = text.split(START, 1)
     readme.write_text(before + glance_text(results, evidence) + rest.split(END, 1)[1], "utf-8")
     buffer = io.StringIO()

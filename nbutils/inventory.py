@@ -13,9 +13,10 @@ from pydantic import ValidationError
 from nbutils.executions import notebook_code
 from nbutils.extras import extra_code
 from nbutils.measures import measure_code
+from nbutils.parameters import listed
 from nbutils.provenance import differences
 from nbutils.runs import run_address
-from nbutils.specs import RunSpec
+from nbutils.specs import RunSpec, known_dataset
 from nbutils.store import Store
 
 __all__ = ["inventory", "prune"]
@@ -33,14 +34,22 @@ def inventory(dataset: str | None = None) -> pd.DataFrame:
         "outdated" when today's code would train it again in any case), `versions` (in what the libraries differ),
         `seconds`, `commit`, `MiB`.
 
+    Raises:
+        ValueError: there is no such data set, and no run on it.
+
     Examples:
         >>> inventory().columns[0]
         'run'
     """
     store, rows = Store("runs"), []
-    for address in store.addresses():
-        record = store.read(address)
-        if record is None or (dataset and record["spec"]["dataset"] != dataset):
+    found = {address: record for address in store.addresses() if (record := store.read(address)) is not None}
+    if dataset is not None and dataset not in (there := [record["spec"]["dataset"] for record in found.values()]):
+        try:
+            known_dataset(dataset)
+        except ValueError as error:
+            raise ValueError(f"{error}; the store has runs on {listed(there)}") from None
+    for address, record in found.items():
+        if dataset is not None and record["spec"]["dataset"] != dataset:
             continue
         spec, history, changes = record["spec"], record["history"], differences(record["environment"])
         rows.append(

@@ -24,10 +24,14 @@ __all__ = [
     "Synthesis",
     "WatchTraining",
     "check_parameters",
+    "listed",
     "nearest",
     "one_sentence",
     "sentences",
+    "shown",
 ]
+
+LONGEST = 100  # characters of a received value in a message
 
 
 def _known_datasets(names: str) -> str:
@@ -226,6 +230,32 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
+def shown(value: Any) -> str:
+    """A received value as a message shows it: cut off where it is long.
+
+    Examples:
+        >>> shown("ab"), len(shown("x" * 10_000))
+        ("'ab'", 100)
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of more digits than Python prints
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def listed(values: Iterable[Any], most: int = 10) -> str:
+    """Different values as a message lists them: each once, the first ten.
+
+    Examples:
+        >>> listed([0.02, 0.05, 0.02]), listed(range(12))
+        ('0.02, 0.05', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, and 2 others')
+    """
+    found = list(dict.fromkeys(str(value) for value in values))
+    words = [text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…" for text in found[:most]]
+    return ", ".join(words + ([f"and {len(found) - most} others"] if len(found) > most else [])) or "nothing"
+
+
 def one_sentence(error: ValidationError) -> str:
     """What pydantic found wrong, as one sentence that names each argument and what was received."""
     return "; ".join(sentences(error))
@@ -233,11 +263,17 @@ def one_sentence(error: ValidationError) -> str:
 
 def sentences(error: ValidationError) -> list[str]:
     """What pydantic found wrong, one sentence per argument."""
-    parts = []
-    for item in error.errors():
-        name = ".".join(str(part) for part in item["loc"])
+    parts, items = [], error.errors()
+    numbers = {item["loc"][:-1] for item in items if item["loc"][1:] and item["loc"][-1] == "float"}
+    for item in items:
+        where = item["loc"]
+        if where[:-1] in numbers and where[-1] in ("int", "float"):  # of "a number", said once
+            if where[-1] == "int":
+                continue
+            where = where[:-1]
+        name = ".".join(str(part) for part in where)
         message = item["msg"].removeprefix("Value error, ")
         if "received" not in message and name:
-            message = f"{message[0].lower()}{message[1:]}, received {item['input']!r}"
+            message = f"{message[0].lower()}{message[1:]}, received {shown(item['input'])}"
         parts.append(message if message.startswith(name) else f"{name}: {message}")
     return parts

@@ -96,7 +96,7 @@ class Reporter:
 
 
 class Counting:
-    """A :class:`Reporter` for work that says (finished, total): call it with them.
+    """A :class:`Reporter` for work that says (finished, total): call it with them, in a `with` block.
 
     Args:
         slots: how many pieces run at the same time.
@@ -105,11 +105,19 @@ class Counting:
     def __init__(self, slots: int) -> None:
         self._slots, self._reporter, self._seen = slots, None, 0
 
+    def __enter__(self) -> Counting:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._reporter is not None:
+            self._reporter.__exit__(kind, error, trace)
+
     def __call__(self, finished: int, total: int) -> None:
         if self._reporter is None:
-            self._reporter = Reporter(total, 0, self._slots).__enter__()
+            self._reporter = Reporter(total, 0, self._slots)
+            self._reporter.__enter__()  # known by now, so that an interrupt in between finds it
         for _ in range(finished - self._seen):
             self._reporter.one("")
         self._seen = finished
         if finished == total:
-            self._reporter.__exit__(None, None, None)
+            self.__exit__(None, None, None)

@@ -8,15 +8,19 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing.util import Finalize
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-__all__ = ["clear_stale", "scratch_folder"]
+__all__ = ["clear_stale", "process_folder", "scratch_folder"]
 
 LOCK = ".lock"
 LONGEST = 80  # characters: the path of a socket may have about a hundred
 FRESH_SECONDS = 10  # a folder younger than this may not have taken its lock yet
+
+
+_owned: dict[int, Path] = {}  # folder of this process, by its number: a forked child inherits the dictionary
 
 
 @contextmanager
@@ -40,6 +44,24 @@ def scratch_folder() -> Iterator[Path]:
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def process_folder() -> Path:
+    """A scratch folder that lasts as long as this process; made when first asked for. Not on Windows.
+
+    A process that ends in order removes it; the folder of a killed one goes with :func:`clear_stale`.
+    """
+    import fcntl
+
+    pid = os.getpid()
+    if pid not in _owned:
+        clear_stale()
+        folder = Path(tempfile.mkdtemp(prefix="", dir=_base()))
+        # Not a FileLock: a forked child that tidied up its copy would open it for the parent, too.
+        fcntl.flock(os.open(folder / LOCK, os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)
+        _owned[pid] = folder
+        Finalize(None, shutil.rmtree, args=(folder, True), exitpriority=-200)  # does nothing in a forked child
+    return _owned[pid]
 
 
 def clear_stale() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from nbutils.sweep_commands import positive
 if TYPE_CHECKING:
     from nbutils.study import Task
 
-__all__ = ["add_study_command"]
+__all__ = ["add_study_command", "project_folder"]
 
 # Data sets of the studies that have tables, known without loading those.
 DATASETS = ("mnist", "fashion-mnist", "cifar10", "plantvillage", "digits", "mnist-5k")
@@ -36,6 +37,17 @@ def add_study_command(commands: argparse._SubParsersAction) -> None:
     study.set_defaults(command=_study)
 
 
+def project_folder(given: Path) -> Path:
+    """The folder that `--root` names.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    if not os.path.isdir(given):
+        raise FileNotFoundError(f"--root must be the project's folder, received {str(given)!r}, which is no folder")
+    return given.resolve()
+
+
 def _study(options: argparse.Namespace) -> int:
     from nbutils.archive import RESULTS, write_archive
     from nbutils.cores import default_jobs
@@ -46,7 +58,7 @@ def _study(options: argparse.Namespace) -> int:
     from nbutils.store import store_folder
     from nbutils.study import about_data, collect, compute_missing, failures
 
-    jobs, folder = options.jobs or default_jobs(), options.root.resolve() / RESULTS / options.dataset
+    jobs, folder = options.jobs or default_jobs(), project_folder(options.root) / RESULTS / options.dataset
     tasks = reference_tasks(options.dataset)
     missing = [task for task in tasks if not task.done]
     print(f"Study of {options.dataset}: {len(tasks)} runs, {len(missing)} to compute; store: {store_folder()}")
@@ -59,7 +71,8 @@ def _study(options: argparse.Namespace) -> int:
     if options.finished:
         tasks = [task for task in tasks if task not in missing]
     elif missing:
-        compute_missing(tasks, jobs, Counting(jobs))
+        with Counting(jobs) as progress:
+            compute_missing(tasks, jobs, progress)
     if not tasks:
         raise ValueError(
             f"no run of the study of {options.dataset} is in the store; without --finished they are computed"

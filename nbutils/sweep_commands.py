@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,15 @@ if TYPE_CHECKING:
 
 __all__ = ["add_sweep_commands", "positive"]
 
+LARGEST_NUMBER = 10_000_000  # more processes, failures or seconds are a slip of the pen
+
 
 def positive(text: str) -> int:
     """A whole number from 1 on, for options."""
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, received {text!r}")
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:30]) <= LARGEST_NUMBER:
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number, at least 1 and at most {LARGEST_NUMBER:,}, received {text[:100]!r}"
+        )
     return int(text)
 
 
@@ -42,7 +47,7 @@ def add_sweep_commands(commands: argparse._SubParsersAction) -> None:
     results.add_argument("--sort", metavar="COLUMN", help="sort by a column")
     results.add_argument("--reverse", action="store_true", help="sort in falling order")
     results.add_argument("--pivot", nargs=2, metavar=("ROWS", "COLUMNS"), help="mean of a metric over two parameters")
-    results.add_argument("--metric", help="the metric of the pivot")
+    results.add_argument("--metric", help="only this metric; the one of the pivot")
     results.add_argument("--all", action="store_true", help="all columns")
     results.set_defaults(command=_results)
     report = commands.add_parser("report", help="make a page of a sweep: runs/<sweep>/report.html and .ipynb")
@@ -62,6 +67,8 @@ def _sweep(options: argparse.Namespace) -> int:
     sweep = whole.only(options.only)
     folder = options.output / sweep.name
     jobs = sweep.jobs(options.timeout)
+    if not options.dry_run:
+        folder.mkdir(parents=True, exist_ok=True)  # so that a folder that cannot be is known before anything runs
     points = dict(zip(jobs, sweep.points, strict=True))
     if options.dry_run:
         return _list_points(sweep, points)
@@ -127,9 +134,16 @@ def _mention_strangers(sweep: Sweep, folder: Path) -> None:
 
 
 def _results(options: argparse.Namespace) -> int:
-    from nbutils.tables import pivot, read_results, select
+    from nbutils.tables import check_metric, pivot, read_results, select
 
-    table = select(read_results(_table_file(options)), options.where, options.sort, options.reverse)
+    if options.reverse and not options.sort:
+        raise ValueError("--reverse is the order of --sort COLUMN, which is missing")
+    table = read_results(_table_file(options))
+    if options.metric is not None:
+        check_metric(table, options.metric)
+    table = select(table, options.where, options.sort, options.reverse)
+    if options.metric is not None and not options.pivot:
+        table = select(table, [f"metric={options.metric}"])
     if options.pivot:
         print(pivot(table, *options.pivot, options.metric).to_string(float_format="{:.4g}".format))
         return 0
@@ -147,7 +161,7 @@ def _table_file(options: argparse.Namespace) -> Path:
     file: Path = options.file
     if file.suffix in (".yml", ".yaml"):
         file = options.output / load_sweep(file).name / "results.parquet"
-    if not file.is_file():
+    if not os.path.isfile(file):
         raise FileNotFoundError(f"no results at {file}; run the sweep first: python -m nbutils sweep {options.file}")
     return file
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -12,14 +14,16 @@ from typing import Any
 from urllib.parse import quote
 
 from nbutils.executions import NotebookJob
-from nbutils.grids import axis_values, grid_points, is_excluded
+from nbutils.grids import LARGEST, axis_values, grid_points, grid_size, is_excluded, says
+from nbutils.parameters import listed, shown
 from nbutils.sweep_files import SweepFile, raise_mistakes, read_sweep_file
-from nbutils.templates import data_versions, point_mistakes, template_model, with_full_names
+from nbutils.templates import check_kernel, data_versions, point_mistakes, template_model, with_full_names
 
 __all__ = ["Point", "Sweep", "load_sweep"]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 LONGEST = 120  # characters of a folder name
+LONGEST_PATH = 2000  # of all folder names of a point; systems allow 4096 for a whole path
 
 
 @dataclass(frozen=True)
@@ -97,11 +101,16 @@ class Sweep:
             key, equals, value = condition.partition("=")
             if not equals or not any(key in p.parameters for p in kept):
                 names = ", ".join(dict.fromkeys(name for p in self.points for name in p.parameters))
-                raise ValueError(f"--only must be key=value with a key of {names}; received {condition!r}")
+                raise ValueError(f"--only must be key=value with a key of {names}; received {shown(condition)}")
             written = [{**p.parameters, **p.varied} for p in kept]  # names of folders as in the file
-            kept = [p for p, own in zip(kept, written, strict=True) if key in own and str(own[key]) == value]
-        if not kept:
-            raise ValueError(f"--only {' '.join(conditions)} leaves none of the {len(self.points)} points")
+            fitting = [p for p, own in zip(kept, written, strict=True) if key in own and says(value, own[key])]
+            if not fitting:
+                there = listed(own[key] for own in written if key in own)
+                raise ValueError(
+                    f"--only {' '.join(conditions)} leaves none of the {len(self.points)} points: {key} is {there}, "
+                    f"received {shown(value)}"
+                )
+            kept = fitting
         return Sweep(self.name, self.about, self.file, self.notebook, tuple(kept), self.timeout)
 
 
@@ -119,24 +128,28 @@ def load_sweep(path: Path | str) -> Sweep:
         ValueError: mistakes; the message lists all of them, one a line.
     """
     path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise FileNotFoundError(f"no sweep file {path}")
     declared = read_sweep_file(path)
     name = declared.name or path.stem
     if not NAME.fullmatch(name):
         raise ValueError(f"{path.name}: name must be letters, digits, '.', '_' and '-', received {name!r}")
-    notebook = (path.parent / declared.notebook).resolve()
-    if not notebook.is_file() or notebook.suffix != ".ipynb":
+    notebook = path.parent / declared.notebook
+    if not os.path.isfile(notebook) or notebook.suffix != ".ipynb":
         raise FileNotFoundError(
-            f"{path.name}: notebook must be the path of an .ipynb file, received {declared.notebook!r}"
+            f"{path.name}: notebook must be the path of an .ipynb file, received {shown(declared.notebook)}"
         )
+    notebook = notebook.resolve()
     model = template_model(notebook)
+    check_kernel(notebook)
     mistakes = _axis_mistakes(declared)
     points = [] if mistakes else _points(declared, mistakes)
     points = [Point(with_full_names(model, point.parameters), point.varied) for point in points]
     mistakes += point_mistakes(model, [point.parameters for point in points])
     folders = Counter(str(point.folder).casefold() for point in points)
     mistakes += [f"{folder}: {n} points would share this folder" for folder, n in folders.items() if n > 1]
+    if (longest := max(map(len, folders), default=0)) > LONGEST_PATH:
+        mistakes.append(f"{len(points[0].varied)} parameters that vary would make a path of {longest} characters")
     raise_mistakes(path, mistakes)
     return Sweep(name, declared.about, path, notebook, tuple(points), declared.timeout)
 
@@ -149,17 +162,27 @@ def _axis_mistakes(declared: SweepFile) -> list[str]:
     names = Counter([*declared.fixed, *(name for name, _ in axes)])
     found = [f"{name}: is given {count} times" for name, count in names.items() if count > 1]
     zipped = {name for group in declared.zip for name in group}
+    found += ["zip: a group names no parameter" for group in declared.zip if not group]
+    size = grid_size(declared.grid, [*declared.zip, {} if declared.seeds is None else {"seed": declared.seeds}])
+    if size > LARGEST:
+        return [*found, f"asks for {size:,} points; a sweep may have {LARGEST:,}"]
     for name, axis in axes:
         values = axis_values(axis)
         if not values:
             found.append(f"{name}: has no values")
-        twice = [] if name in zipped else [v for i, v in enumerate(values) if v in values[:i]]
-        found += [f"{name}: {value!r} is given twice" for value in twice]
+        times = Counter(_key(value) for value in values) if name not in zipped else {}
+        twice = [value for value in {_key(value): value for value in values}.values() if times.get(_key(value), 0) > 1]
+        found += [f"{name}: {shown(value)} is given twice" for value in twice]
     try:
         grid_points({}, [{k: axis_values(v) for k, v in group.items()} for group in declared.zip])
     except ValueError as error:
         found.append(f"zip: {error}")
     return found
+
+
+def _key(value: Any) -> Any:
+    """Something with a hash that equal values share."""
+    return json.dumps(value, sort_keys=True) if isinstance(value, list | dict) else value
 
 
 def _points(declared: SweepFile, mistakes: list[str]) -> list[Point]:

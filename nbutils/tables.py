@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import os
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,15 +15,22 @@ import pandas as pd
 
 from nbutils.executions import Outcome, kept
 from nbutils.files import read_parquet, replace_file
-from nbutils.parameters import nearest
+from nbutils.grids import says
+from nbutils.parameters import listed, nearest, shown
 from nbutils.sweeps import Sweep
 
-__all__ = ["ResultsTable", "pivot", "read_results", "select"]
+__all__ = ["ResultsTable", "check_metric", "pivot", "read_results", "select"]
 
 SECONDS_BETWEEN = 10
 # What stands in every row, besides the sweep's parameters. A parameter of such a name becomes `parameter.<name>`.
 BEFORE = ("run", "sweep", "notebook")
 AFTER = ("metric", "value", "low", "high", "text", "unit", "status", "reason", "seconds", "commit", "time", "versions")
+NUMBERS = ("value", "low", "high", "seconds")
+TEXTS = tuple(name for name in (*BEFORE, *AFTER) if name not in NUMBERS)
+MEASURED = ("metric", "value", "low", "high", "text", "unit", "reason", "seconds")  # what a pivot is not made over
+RISKY = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet may take for the beginning of a formula
+TRUTH = {"True": True, "False": False}
+QUOTING = csv.QUOTE_NONNUMERIC  # else a carriage return within a text would end the line
 
 
 class ResultsTable:
@@ -66,7 +76,7 @@ class ResultsTable:
     def write(self) -> None:
         """Write both files, each whole or not at all."""
         table = self.table()
-        replace_file(self.folder / "results.csv", table.to_csv(index=False).encode())
+        replace_file(self.folder / "results.csv", _harmless(table).to_csv(index=False, quoting=QUOTING).encode())
         replace_file(self.folder / "results.parquet", table.to_parquet(index=False))
         self._written = time.monotonic()
 
@@ -98,9 +108,73 @@ def _uniform(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Columns with values of several types, or with lists, as JSON text: a file's column has one type."""
     for name in names:
         kinds = {type(value) for value in table[name].dropna()}
-        if kinds and not kinds <= {int, float} and kinds not in ({str}, {bool}):
+        mixed = kinds and not kinds <= {int, float} and kinds not in ({str}, {bool})
+        if mixed or not all(_fits(value, float in kinds) for value in table[name] if type(value) is int):
             table[name] = [json.dumps(value) for value in table[name]]
     return table
+
+
+def _fits(number: int, among_floats: bool) -> bool:
+    """Whether a column of numbers holds a whole number exactly."""
+    return abs(number) <= 2**53 if among_floats else -(2**63) <= number < 2**63
+
+
+def _harmless(table: pd.DataFrame) -> pd.DataFrame:
+    """The table for a CSV file: no spreadsheet takes its text for a formula, and all of it can be read back.
+
+    A text that begins with =, +, -, @, a tab or a carriage return, or that reads like a number or a truth value, gets a
+    single quote before it.
+    """
+    table = table.copy()
+    for name in table:
+        if any(isinstance(value, str) for value in table[name]):
+            plain = name in TEXTS  # which are read as text anyway
+            table[name] = [_quoted(value, plain) if isinstance(value, str) else value for value in table[name]]
+    return table
+
+
+def _quoted(text: str, plain: bool) -> str:
+    bare = text.lstrip("'")
+    risky = bare.startswith(RISKY) or (not plain and (_number(bare) is not None or bare in TRUTH))
+    return f"'{text}" if risky else text
+
+
+def _unquoted(cell: str, plain: bool) -> str:
+    return cell[1:] if cell.startswith("'") and _quoted(cell, plain) != cell else cell
+
+
+def _from_csv(path: Path) -> pd.DataFrame:
+    """A table as :func:`_harmless` wrote it: text exactly, numbers to the last digit."""
+    table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    for name in table:
+        cells = [_unquoted(cell, name in TEXTS) for cell in table[name]]
+        given = [cell for cell in table[name] if cell]
+        if name in TEXTS:
+            table[name] = cells
+        elif name in NUMBERS or (given and all(_number(cell) is not None for cell in given)):
+            table[name] = _numbers(name, table[name])
+        elif given and all(cell in TRUTH for cell in given):
+            table[name] = [TRUTH.get(cell) for cell in table[name]]
+        else:
+            table[name] = cells
+    return table
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _numbers(name: str, cells: pd.Series) -> pd.Series:
+    found = [_number(cell) if cell else float("nan") for cell in cells]
+    for cell, number in zip(cells, found, strict=True):
+        if number is None:
+            raise ValueError(f"column {name!r} holds {shown(cell)}, which is no number")
+    if all(re.fullmatch(r"[-+]?\d{1,18}", cell) for cell in cells):
+        return cells.astype("int64")
+    return pd.Series(found, index=cells.index, dtype=float)
 
 
 def read_results(path: Path | str) -> pd.DataFrame:
@@ -111,19 +185,25 @@ def read_results(path: Path | str) -> pd.DataFrame:
         ValueError: not a table of results.
     """
     path = given = Path(path)
-    if not path.is_file() and not path.is_absolute():
+    if not os.path.isfile(path) and not path.is_absolute():
         path = Path("..") / path  # a notebook's working folder is its own, one level below the project's
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise FileNotFoundError(f"no results at {given}; run the sweep first: python -m nbutils sweep FILE")
     try:
-        table = read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read as a table: {error}") from None
-    missing = [name for name in (*BEFORE, "metric", "value", "status") if name not in table]
+        table = read_parquet(path) if path.suffix == ".parquet" else _from_csv(path)
+    except Exception as error:  # pandas and pyarrow pass on whatever their parsers raise
+        raise ValueError(f"{path} cannot be read as a table: {' '.join(str(error).split())}") from None
+    missing = [name for name in (*BEFORE, *AFTER) if name not in table]
     if missing:
         raise ValueError(f"{path} is not a table of results: it has no column {', '.join(missing)}")
-    for column in ("metric", "text", "unit", "reason"):  # CSV reads an empty text as missing
-        table[column] = table[column].fillna("")
+    if not table.columns.is_unique:
+        raise ValueError(f"{path} is not a table of results: it has a column twice")
+    for column in NUMBERS:
+        if table[column].dtype.kind not in "fiu" and table[column].notna().any():
+            raise ValueError(f"{path} is not a table of results: its column {column!r} holds no numbers")
+        table[column] = table[column].astype(float)
+    for column in TEXTS:  # parquet may hold an empty text as missing
+        table[column] = table[column].fillna("").astype(str)
     return table
 
 
@@ -138,9 +218,12 @@ def select(
     for condition in conditions:
         name, equals, value = condition.partition("=")
         if not equals:
-            raise ValueError(f"--where must be column=value, received {condition!r}")
+            raise ValueError(f"--where must be column=value, received {shown(condition)}")
         _known(table, name)
-        table = table[table[name].astype(str) == value]
+        fitting = table[[_says(value, cell) for cell in table[name]]]
+        if fitting.empty and not table.empty:
+            raise ValueError(f"--where {condition} leaves no row: {name} is {listed(table[name])}")
+        table = fitting
     if sort:
         _known(table, sort)
         table = table.sort_values(sort, ascending=not reverse, kind="stable")
@@ -161,13 +244,48 @@ def pivot(table: pd.DataFrame, rows: str, columns: str, metric: str | None = Non
     """
     for name in (rows, columns):
         _known(table, name)
-    known = [m for m in dict.fromkeys(table["metric"]) if m]
+    axes = [name for name in table if name not in MEASURED]
+    if rows == columns or not {rows, columns} <= set(axes):
+        raise ValueError(f"--pivot needs two different columns of {', '.join(axes)}, received {rows!r} and {columns!r}")
+    known = list(dict.fromkeys(table.loc[table["metric"] != "", "metric"]))
     if metric is None and len(known) == 1:
         metric = known[0]
+    check_metric(table, metric)
+    chosen = table[table["metric"] == metric].copy()
+    texts = chosen.loc[chosen["value"].isna(), "text"] if "text" in chosen else pd.Series(dtype=str)
+    for row, text in texts.items():  # infinity and NaN are recorded as text
+        if _number(text) is None:
+            numeric = list(dict.fromkeys(table.loc[table["value"].notna(), "metric"]))
+            raise ValueError(
+                f"--metric {metric} holds text, such as {shown(text)}, which has no mean; metrics with numbers are "
+                f"{', '.join(numeric) or 'none'}"
+            )
+        chosen.loc[row, "value"] = _number(text)
+    return (
+        chosen.groupby([rows, columns], dropna=False)["value"]
+        .agg(lambda cells: cells.mean(skipna=False))
+        .unstack(columns)
+    )
+
+
+def check_metric(table: pd.DataFrame, metric: str | None) -> None:
+    """Refuse a metric that a table does not have.
+
+    Raises:
+        ValueError: lists those that it has, with the nearest spelling.
+    """
+    known = [name for name in dict.fromkeys(table["metric"]) if name]
     if metric not in known:
         hint = nearest(metric, known) if metric else ""
-        raise ValueError(f"--metric must be one of {', '.join(known) or 'none'}{hint}, received {metric!r}")
-    return table[table["metric"] == metric].pivot_table(index=rows, columns=columns, values="value", aggfunc="mean")
+        raise ValueError(f"--metric must be one of {', '.join(known) or 'none'}{hint}, received {shown(metric)}")
+
+
+def _says(text: str, cell: Any) -> bool:
+    """As :func:`nbutils.grids.says`, for a cell of a table, where a list or a value among others is JSON text."""
+    cell = cell.item() if hasattr(cell, "item") else cell
+    if isinstance(cell, str):
+        return text == cell or json.dumps(text) == cell or (cell in ("true", "false") and text.lower() == cell)
+    return says(text, cell) or (text == "" and cell != cell)
 
 
 def _known(table: pd.DataFrame, name: str) -> None:

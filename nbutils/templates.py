@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import ast
+import json
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
 
 from nbutils.archive import archive_digest, archive_folder
 from nbutils.catalogue import FOLDER, available, full_name
 from nbutils.datasets import load_dataset
-from nbutils.parameters import TEMPLATES, DatasetPage, nearest, sentences
+from nbutils.parameters import TEMPLATES, DatasetPage, nearest, sentences, shown
 
-__all__ = ["data_versions", "point_mistakes", "template_model", "with_full_names"]
+__all__ = ["check_kernel", "data_versions", "point_mistakes", "template_model", "with_full_names"]
 
 ANNOTATIONS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}
 
@@ -33,12 +35,13 @@ def template_model(notebook: Path) -> type[BaseModel]:
     Raises:
         ValueError: the notebook cannot be read, or has no cell tagged `parameters`.
     """
+    _kernel_name(notebook)
     import papermill
 
     try:
         found = papermill.inspect_notebook(str(notebook))
     except Exception as error:  # papermill passes on whatever JSON, nbformat or its parser raise
-        raise ValueError(f"{notebook.name} cannot be read as a notebook: {error}") from None
+        raise ValueError(f"{notebook.name} cannot be read as a notebook: {_first_line(error)}") from None
     own = TEMPLATES.get(notebook.stem)
     if own is not None and set(found) == set(own.model_fields):
         return own
@@ -46,7 +49,59 @@ def template_model(notebook: Path) -> type[BaseModel]:
         raise ValueError(f"{notebook.name} has no parameters; tag a cell that assigns their defaults with 'parameters'")
     fields: dict[str, Any] = {name: (_type(item), ...) for name, item in found.items()}
     fields = {name: (kind, None) for name, (kind, _) in fields.items()}
-    return create_model(notebook.stem, __config__=ConfigDict(extra="forbid", strict=True), **fields)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a parameter may be called like a method of the model
+            config = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
+            return create_model(notebook.stem, __config__=config, **fields)
+    except (NameError, TypeError, PydanticUserError) as error:
+        raise ValueError(
+            f"{notebook.name} has a parameter of a name that is not possible: {_first_line(error)}"
+        ) from None
+
+
+def check_kernel(notebook: Path) -> None:
+    """Refuse a notebook whose kernel is not installed here.
+
+    Raises:
+        ValueError: names the kernel, and those that there are.
+    """
+    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+
+    name, manager = _kernel_name(notebook), KernelSpecManager()
+    try:
+        manager.get_kernel_spec(name)
+    except NoSuchKernel:
+        there = ", ".join(sorted(manager.find_kernel_specs()))
+        raise ValueError(f"{notebook.name} wants the kernel {shown(name)}; installed here: {there or 'none'}") from None
+
+
+def _kernel_name(notebook: Path) -> str:
+    """Name of a notebook's kernel, after a look at whether the file is a notebook at all."""
+    try:
+        content = json.loads(notebook.read_bytes().decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{notebook.name} cannot be read as a notebook: {_first_line(error)}") from None
+    if not isinstance(content, dict) or "nbformat" not in content:
+        raise ValueError(f"{notebook.name} is no notebook: it has no 'nbformat'")
+    if content["nbformat"] != 4:
+        raise ValueError(
+            f"{notebook.name} is a notebook of format {shown(content['nbformat'])}; open it in Jupyter and save it, "
+            "which makes it format 4"
+        )
+    cells, about = content.get("cells"), content.get("metadata")
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        raise ValueError(f"{notebook.name} is no notebook: 'cells' must be a list of cells")
+    spec = about.get("kernelspec") if isinstance(about, dict) else None
+    name = spec.get("name") if isinstance(spec, dict) else None
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"{notebook.name} names no kernel; open it in Jupyter, choose a kernel and save it")
+    return name
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0].strip() if lines else type(error).__name__
 
 
 def _type(parameter: Mapping[str, Any]) -> Any:

@@ -7,9 +7,9 @@ ends with the process that started it, however that one ended.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
-import tempfile
 import threading
 import traceback
 import types
@@ -17,16 +17,16 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import connection, current_process, get_context, parent_process
+from multiprocessing import connection, current_process, forkserver, get_context, parent_process
 from multiprocessing.context import BaseContext
 from typing import Any
 
 from nbutils.cores import SHARE_VARIABLES, default_jobs, threads_each
+from nbutils.scratch import process_folder
 
 __all__ = ["Lost", "TryAgain", "run_tasks"]
 
 ATTEMPTS = 3
-LONGEST = 70  # characters of a temporary folder in which sockets can be made
 
 
 class TryAgain(Exception):  # noqa: N818 - an instruction, not an error
@@ -104,10 +104,13 @@ class _Worker:
     """A process and the item it works on."""
 
     def __init__(self, pool: _Pool) -> None:
+        self.pool = pool
         self.connection, theirs = pool.context.Pipe()
-        arguments = (theirs, pool.task, pool.fresh, pool.before, {**os.environ, **pool.environment})
-        self.process = pool.context.Process(target=_work, args=arguments)
+        environment = {**os.environ, **pool.environment}
         with pool.surroundings():
+            arguments = (theirs, pool.task, pool.fresh, pool.before, environment, pool.folder)
+            self.process = pool.context.Process(target=_work, args=arguments)
+            pool.workers.append(self)  # by now, so that an interrupt in between finds it
             self.process.start()
         theirs.close()
         self.item: Any = None
@@ -130,10 +133,12 @@ class _Worker:
 
     def end(self) -> None:
         self.connection.close()
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.kill()
-        self.process.join()
+        if self.process.pid is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.kill()
+            self.process.join()
+        self.pool.workers.remove(self)
 
 
 class _Pool:
@@ -151,6 +156,8 @@ class _Pool:
         self.task, self.size, self.fresh, self.before, self.preload = task, size, fresh, before, preload
         self.environment = dict.fromkeys(SHARE_VARIABLES, str(threads))
         self.context: BaseContext = get_context("spawn" if sys.platform == "win32" else "forkserver")
+        self.workers: list[_Worker] = []  # all that have not ended
+        self.folder = ""  # for sockets, if it is ours
 
     @contextmanager
     def surroundings(self) -> Iterator[None]:
@@ -161,20 +168,30 @@ class _Pool:
         daemon = current_process()._config.pop("daemon", None)
         # Tasks come from modules: importing the main script again in every worker would only cost time.
         main, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
-        # The server process listens at a socket in the temporary folder; the path of a socket must be short.
-        temporary = tempfile.tempdir
-        if len(tempfile.gettempdir()) > LONGEST and os.access("/tmp", os.W_OK):
-            tempfile.tempdir = "/tmp"
-        if self.preload and self.context.get_start_method() == "forkserver":
-            self.context.set_forkserver_preload(list(self.preload))
         try:
+            if self.context.get_start_method() == "forkserver":
+                self._start_server()
             yield
         finally:
-            sys.modules["__main__"], tempfile.tempdir = main, temporary
+            sys.modules["__main__"] = main
             if daemon is not None:
                 current_process()._config["daemon"] = daemon
             for name, value in before.items():
                 os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+
+    def _start_server(self) -> None:
+        """Start the server process unless it runs; deaf to the keyboard, and listening in a folder that is removed."""
+        if self.preload:
+            self.context.set_forkserver_preload(list(self.preload))
+        # Else multiprocessing makes a folder that stays behind when this process is killed, of too long a path maybe.
+        folder = str(process_folder())
+        if current_process()._config.setdefault("tempdir", folder) == folder:
+            self.folder = folder
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            forkserver.ensure_running()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def run(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         waiting = deque((item, 1) for item in items)
@@ -201,20 +218,25 @@ class _Pool:
                             Lost(f"{payload[0]}, {ATTEMPTS} times", payload[1]) if kind == "again" else payload,
                         )
         finally:
-            for worker in [*busy.values(), *idle]:
+            for worker in list(self.workers):
                 worker.end()
 
 
-def _work(pipe: Any, task: Callable, fresh: bool, before: Callable | None, environment: dict[str, str]) -> None:
+def _work(
+    pipe: Any, task: Callable, fresh: bool, before: Callable | None, environment: dict[str, str], folder: str
+) -> None:
     """The life of a worker."""
     if hasattr(os, "setsid"):
         os.setsid()  # an interrupt at the keyboard is for the process that started it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one that came before is forgotten
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.register_at_fork(after_in_child=pipe.close)
     os.environ.clear()
     os.environ.update(environment)
     if before:
         before()
-    threading.Thread(target=_end_with_parent, daemon=True, name="end-with-parent").start()
+    threading.Thread(target=_end_with_parent, args=(folder,), daemon=True, name="end-with-parent").start()
     while True:
         try:
             item = pipe.recv()
@@ -235,11 +257,13 @@ def _attempt(task: Callable[[Any], Any], item: Any) -> tuple[str, Any]:
         return "raised", error
 
 
-def _end_with_parent() -> None:
-    """End this process and what it started when its parent is gone."""
+def _end_with_parent(folder: str) -> None:
+    """End this process and what it started when its parent is gone, and remove the folder that it left."""
     parent = parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
         if hasattr(os, "killpg"):
             os.killpg(os.getpgrp(), signal.SIGKILL)
         os._exit(1)

@@ -1,0 +1,81 @@
+"""Ctrl-C and requests to end: the first one stops the work, later ones do not disturb the tidying up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["Terminated", "one_interrupt", "stopped"]
+
+PATIENCE = 10  # seconds for tidying up, before another Ctrl-C ends the process at once
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+SHOW_CURSOR = "\x1b[?25h"
+
+
+class Terminated(KeyboardInterrupt):
+    """A request to end that did not come from the keyboard.
+
+    Args:
+        number: of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+@contextmanager
+def one_interrupt() -> Iterator[None]:
+    """Let the first Ctrl-C or request to end raise, and let later ones pass while things are put in order.
+
+    After an interrupt the signals stay harmless, for the end of the process takes a moment, too.
+
+    Raises:
+        KeyboardInterrupt: for Ctrl-C; :class:`Terminated` for a request to end.
+    """
+    if threading.current_thread() is not threading.main_thread():  # others cannot handle signals
+        yield
+        return
+    first: list[float] = []
+
+    def stop(number: int, _frame: Any) -> None:
+        if not first:
+            first.append(time.monotonic())
+            raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
+        if time.monotonic() - first[0] > PATIENCE:
+            _show_cursor()
+            os._exit(128 + number)
+
+    numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:  # as `nohup` wants it
+            signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        if not first:
+            for number, handler in before.items():
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+def stopped(reason: KeyboardInterrupt) -> int:
+    """Say that the work was stopped, give the terminal its cursor back, and return the exit code."""
+    _show_cursor()
+    word = "ended from outside" if isinstance(reason, Terminated) else "interrupted"
+    print(f"\n{word}; everything finished so far is kept", file=sys.stderr)
+    return 128 + (reason.number if isinstance(reason, Terminated) else signal.SIGINT)
+
+
+def _show_cursor() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream.isatty():
+            stream.write(SHOW_CURSOR)
+            stream.flush()
+            return
