@@ -143,9 +143,10 @@ def _glance(options: argparse.Namespace) -> int:
     from nbutils.reference import has_tables
 
     root = project_folder(options.root)
+    studies = _studies(options)
     check_place(root)
-    live = [study for study in _studies(options) if not has_tables(study)]
-    kept = [study.dataset for study in _studies(options) if has_tables(study)] + committed_studies(root)
+    live = [study for study in studies if not has_tables(study)]
+    kept = [study.dataset for study in studies if has_tables(study)] + committed_studies(root)
     results = [read_archive(root / RESULTS / name, name) for name in kept]
     for study in live:
         with Counting(options.jobs or default_jobs()) as progress:

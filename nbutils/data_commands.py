@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pandas as pd
 
-from nbutils.catalogue import BUILT_IN, check_files
+from nbutils.catalogue import BUILT_IN, check_files, parse_name
 from nbutils.datasets import TITLES, load_dataset
 from nbutils.sources import SOURCES, data_folder
 
@@ -50,6 +50,8 @@ def _list() -> int:
 
 def _verify(names: list[str]) -> int:
     """Exit code 0 if all are whole."""
+    for name in names:
+        parse_name(name)
     wanted = names or [*BUILT_IN, *(name for name, source in SOURCES.items() if source.files(data_folder()))]
     bad = 0
     for name in wanted:

@@ -24,6 +24,7 @@ __all__ = [
     "Synthesis",
     "WatchTraining",
     "check_parameters",
+    "cut",
     "listed",
     "nearest",
     "one_sentence",
@@ -241,6 +242,17 @@ def shown(value: Any) -> str:
         text = repr(value)
     except ValueError:  # a whole number of more digits than Python prints
         return "a number of thousands of digits"
+    return cut(text)
+
+
+def cut(text: Any) -> str:
+    """A text, cut off where it is long.
+
+    Examples:
+        >>> cut("short")
+        'short'
+    """
+    text = str(text)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
@@ -252,7 +264,7 @@ def listed(values: Iterable[Any], most: int = 10) -> str:
         ('0.02, 0.05', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, and 2 others')
     """
     found = list(dict.fromkeys(str(value) for value in values))
-    words = [text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…" for text in found[:most]]
+    words = [cut(text) for text in found[:most]]
     return ", ".join(words + ([f"and {len(found) - most} others"] if len(found) > most else [])) or "nothing"
 
 

@@ -79,7 +79,11 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
     Raises:
         ValueError: a data set is unknown, or has no pages in `_toc.yml`.
     """
-    toc, datasets = yaml.safe_load((root / "_toc.yml").read_text("utf-8")), [*datasets, *committed_studies(root)]
+    try:
+        toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
+    except yaml.YAMLError as error:
+        raise ValueError(f"_toc.yml is not valid YAML: {' '.join(str(error).split())}") from None
+    datasets = [*datasets, *committed_studies(root)]
     listed = {Path(f).parent.name for f in _files(toc) if Path(f).parent.parent == PAGES} - set(SHARED_FOLDERS.values())
     listed = {name for name in listed if not name.startswith((SWEEPS, DATA))}
     for name in datasets:

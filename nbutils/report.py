@@ -13,6 +13,7 @@ from nbutils.files import replace_file
 from nbutils.lean import nbformat
 from nbutils.links import relinked
 from nbutils.provenance import code_digest, modules_behind
+from nbutils.tables import check_metric, read_results
 
 __all__ = ["report_inputs", "write_report"]
 
@@ -62,8 +63,11 @@ def write_report(results: Path, metric: str = "", template: Path = TEMPLATE) -> 
 
     Raises:
         FileNotFoundError: the template is not there; run from the project's folder.
-        ValueError: the report failed; says why.
+        ValueError: not a table of results, no such metric, or the report failed; says why.
     """
+    table = read_results(results)
+    if metric:
+        check_metric(table, metric)
     if not template.is_file():
         raise FileNotFoundError(f"no {template} here; run this command in the project's folder")
     here = Path(os.path.relpath(results)) if results.resolve().is_relative_to(Path.cwd()) else results.resolve()

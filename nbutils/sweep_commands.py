@@ -67,8 +67,6 @@ def _sweep(options: argparse.Namespace) -> int:
     sweep = whole.only(options.only)
     folder = options.output / sweep.name
     jobs = sweep.jobs(options.timeout)
-    if not options.dry_run:
-        folder.mkdir(parents=True, exist_ok=True)  # so that a folder that cannot be is known before anything runs
     points = dict(zip(jobs, sweep.points, strict=True))
     if options.dry_run:
         return _list_points(sweep, points)
@@ -80,6 +78,7 @@ def _sweep(options: argparse.Namespace) -> int:
         results.add(outcome)
 
     with runner(options.scheduler, options.jobs) as where:
+        folder.mkdir(parents=True, exist_ok=True)  # one that cannot be is known before anything runs
         print(f"{_title(sweep)}: {where.about}; notebooks in {folder}", flush=True)
         try:
             found = run_notebooks(jobs, where, deliver, force=options.force, max_failures=options.max_failures)
@@ -156,13 +155,16 @@ def _results(options: argparse.Namespace) -> int:
 
 def _table_file(options: argparse.Namespace) -> Path:
     """The table that the file argument means: itself, or the one that the sweep of that file wrote."""
+    from nbutils.parameters import cut
     from nbutils.sweeps import load_sweep
 
     file: Path = options.file
     if file.suffix in (".yml", ".yaml"):
         file = options.output / load_sweep(file).name / "results.parquet"
     if not os.path.isfile(file):
-        raise FileNotFoundError(f"no results at {file}; run the sweep first: python -m nbutils sweep {options.file}")
+        raise FileNotFoundError(
+            f"no results at {cut(file)}; run the sweep first: python -m nbutils sweep {cut(options.file)}"
+        )
     return file
 
 

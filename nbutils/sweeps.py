@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from nbutils.executions import NotebookJob
 from nbutils.grids import LARGEST, axis_values, grid_points, grid_size, is_excluded, says
-from nbutils.parameters import listed, shown
+from nbutils.parameters import cut, listed, shown
 from nbutils.sweep_files import SweepFile, raise_mistakes, read_sweep_file
 from nbutils.templates import check_kernel, data_versions, point_mistakes, template_model, with_full_names
 
@@ -107,8 +107,8 @@ class Sweep:
             if not fitting:
                 there = listed(own[key] for own in written if key in own)
                 raise ValueError(
-                    f"--only {' '.join(conditions)} leaves none of the {len(self.points)} points: {key} is {there}, "
-                    f"received {shown(value)}"
+                    f"--only {cut(' '.join(conditions))} leaves none of the {len(self.points)} points: "
+                    f"{key} is {there}, received {shown(value)}"
                 )
             kept = fitting
         return Sweep(self.name, self.about, self.file, self.notebook, tuple(kept), self.timeout)
@@ -129,7 +129,7 @@ def load_sweep(path: Path | str) -> Sweep:
     """
     path = Path(path)
     if not os.path.isfile(path):
-        raise FileNotFoundError(f"no sweep file {path}")
+        raise FileNotFoundError(f"no sweep file {cut(path)}")
     declared = read_sweep_file(path)
     name = declared.name or path.stem
     if not NAME.fullmatch(name):

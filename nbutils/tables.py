@@ -16,7 +16,7 @@ import pandas as pd
 from nbutils.executions import Outcome, kept
 from nbutils.files import read_parquet, replace_file
 from nbutils.grids import says
-from nbutils.parameters import listed, nearest, shown
+from nbutils.parameters import cut, listed, nearest, shown
 from nbutils.sweeps import Sweep
 
 __all__ = ["ResultsTable", "check_metric", "pivot", "read_results", "select"]
@@ -188,7 +188,7 @@ def read_results(path: Path | str) -> pd.DataFrame:
     if not os.path.isfile(path) and not path.is_absolute():
         path = Path("..") / path  # a notebook's working folder is its own, one level below the project's
     if not os.path.isfile(path):
-        raise FileNotFoundError(f"no results at {given}; run the sweep first: python -m nbutils sweep FILE")
+        raise FileNotFoundError(f"no results at {cut(given)}; run the sweep first: python -m nbutils sweep FILE")
     try:
         table = read_parquet(path) if path.suffix == ".parquet" else _from_csv(path)
     except Exception as error:  # pandas and pyarrow pass on whatever their parsers raise
@@ -222,9 +222,9 @@ def select(
         _known(table, name)
         fitting = table[[_says(value, cell) for cell in table[name]]]
         if fitting.empty and not table.empty:
-            raise ValueError(f"--where {condition} leaves no row: {name} is {listed(table[name])}")
+            raise ValueError(f"--where {cut(condition)} leaves no row: {name} is {listed(table[name])}")
         table = fitting
-    if sort:
+    if sort is not None:
         _known(table, sort)
         table = table.sort_values(sort, ascending=not reverse, kind="stable")
     return table

@@ -47,6 +47,8 @@ def template_model(notebook: Path) -> type[BaseModel]:
         return own
     if not found:
         raise ValueError(f"{notebook.name} has no parameters; tag a cell that assigns their defaults with 'parameters'")
+    if hidden := [name for name in found if name.startswith("_")]:
+        raise ValueError(f"{notebook.name}: parameter {hidden[0]!r} must not begin with an underscore")
     fields: dict[str, Any] = {name: (_type(item), ...) for name, item in found.items()}
     fields = {name: (kind, None) for name, (kind, _) in fields.items()}
     try:
