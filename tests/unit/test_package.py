@@ -11,6 +11,7 @@ import nbutils
 
 # Data flow one way: a module imports only modules that stand before it.
 ORDER = [
+    "needs",
     "bits",
     "edges",
     "logarithms",
@@ -254,6 +255,7 @@ def test_the_api_page_lists_every_module(root):
             "interrupts",
             "lean",
             "leiden",
+            "needs",
             "logarithms",
             "sweep_commands",
             "study_commands",
