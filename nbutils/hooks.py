@@ -2,49 +2,61 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.utils.rnn import PackedSequence
+
+from nbutils.batches import Batch, Feeder, stream
+from nbutils.layouts import Layout, Reading, read_layers
 
 __all__ = [
-    "NonFiniteError",
     "capture",
     "capture_activations",
     "check_all_ran",
     "check_output",
+    "evaluating",
     "matching_layers",
-    "neuron_activations",
+    "observed",
+    "uncompiled",
 ]
 
+MOST = 1024  # examples per forward pass, unless told
+BYTES = 256 * 2**20  # that the outputs of all layers take in one forward pass, unless told
 
-class NonFiniteError(ValueError):
-    """A layer's activations hold NaN or infinite values."""
 
-
-def matching_layers(model: nn.Module, layers: str = "*") -> list[str]:
+def matching_layers(model: nn.Module, layers: str | Collection[str] = "*") -> list[str]:
     """Names of the model's leaf modules that match a wildcard, in the model's own order.
 
     Args:
         model: any PyTorch module.
-        layers: shell-style wildcard over the names of `model.named_modules()`, several separated by spaces. Only leaf
-            modules (those that hold no other) are matched; a model without submodules is its own leaf, named "".
+        layers: shell-style wildcard over the names of `model.named_modules()`, several separated by spaces or in a
+            list. Only leaf modules (those that hold no other) are matched, and attention, which never runs the module
+            that it holds; a model without submodules is its own leaf, named "".
 
     Returns:
         The matching names, at least one.
 
     Raises:
-        ValueError: nothing matches; the message lists the layers there are.
+        ValueError: nothing matches; the message lists the layers there are. Or an argument is of another kind.
 
     Examples:
         >>> matching_layers(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), "1")
         ['1']
     """
-    leaves = [name for name, module in model.named_modules() if not any(True for _ in module.children())]
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"model must be a PyTorch module, received {type(model).__name__}")
+    if not isinstance(layers, str | list | tuple) or not all(isinstance(one, str) for one in layers):
+        raise ValueError(
+            f"layers must be wildcards over layer names, a string or a list of strings, received {layers!r}"
+        )
+    leaves = list(_leaves(model))
     wanted = layers.split() if isinstance(layers, str) else list(layers)
     names = [name for name in leaves if any(fnmatchcase(name, pattern) for pattern in wanted)]
     if not names:
@@ -52,24 +64,42 @@ def matching_layers(model: nn.Module, layers: str = "*") -> list[str]:
     return names
 
 
-def check_output(name: str, output: Any, seen: Collection[str]) -> None:
-    """Refuse an output that cannot stand for its layer in this forward pass.
+def _leaves(model: nn.Module) -> dict[str, nn.Module]:
+    attention = [m for m in model.modules() if type(m).forward is nn.MultiheadAttention.forward]
+    unused = {id(part) for one in attention for part in one.children()}
+    return {
+        name: module
+        for name, module in model.named_modules()
+        if id(module) not in unused and (module in attention or not any(True for _ in module.children()))
+    }
+
+
+def check_output(name: str, output: Any, seen: Collection[str]) -> torch.Tensor:
+    """The tensor that stands for a layer in this forward pass.
 
     Args:
         name: name of the layer that gave it.
         output: what the layer returned.
         seen: names of the layers that ran before it in the same pass.
 
+    Returns:
+        The output, or its first element where it is a tuple or a list, as of recurrent layers and attention.
+
     Raises:
         RuntimeError: the layer ran before in this pass, or returned no tensor.
 
     Examples:
-        >>> check_output("relu", torch.zeros(5, 2), seen=["linear"])
+        >>> check_output("relu", torch.zeros(5, 2), seen=["linear"]).shape
+        torch.Size([5, 2])
     """
     if name in seen:
         raise RuntimeError(f"layer {name!r} ran twice in one forward pass; give each use a module of its own")
-    if not isinstance(output, torch.Tensor):
-        raise RuntimeError(f"layer {name!r} returned {type(output).__name__}, not a tensor; choose other layers")
+    if isinstance(output, torch.Tensor):
+        return output
+    several = isinstance(output, tuple | list) and not isinstance(output, PackedSequence)
+    if several and output and isinstance(output[0], torch.Tensor):
+        return output[0]
+    raise RuntimeError(f"layer {name!r} returned {type(output).__name__}, not a tensor; choose other layers")
 
 
 def check_all_ran(names: Collection[str], seen: Collection[str]) -> None:
@@ -91,16 +121,17 @@ def check_all_ran(names: Collection[str], seen: Collection[str]) -> None:
 
 
 @contextmanager
-def capture(model: nn.Module, layers: str = "*") -> Iterator[dict[str, torch.Tensor]]:
+def capture(model: nn.Module, layers: str | Collection[str] = "*") -> Iterator[dict[str, torch.Tensor]]:
     """Record the outputs of a model's layers while the block runs.
 
     Args:
-        model: any PyTorch module.
+        model: any PyTorch module; one that was compiled runs uncompiled in the block.
         layers: wildcard over layer names, see :func:`matching_layers`.
 
     Yields:
         A dictionary that after each forward pass holds that pass's output of each layer that ran, detached, in the
-        layer's own shape. The hooks are removed when the block ends, also by an exception.
+        layer's own shape; of a tuple or list the first tensor. It is a copy, which later layers that work in place
+        leave alone. The hooks are removed when the block ends, also by an exception.
 
     Raises:
         ValueError: no layer matches.
@@ -113,53 +144,123 @@ def capture(model: nn.Module, layers: str = "*") -> Iterator[dict[str, torch.Ten
         >>> tuple(seen["1"].shape)
         (5, 3)
     """
+    names = matching_layers(model, layers)
+    with observed(model, names, lambda _name, output: output.detach().clone()) as seen:
+        yield seen
+
+
+@contextmanager
+def observed(
+    model: nn.Module, names: Collection[str], take: Callable[[str, torch.Tensor], Any]
+) -> Iterator[dict[str, Any]]:
+    """Call a function with each layer's output as soon as it is there, before a later layer can change it.
+
+    Args:
+        model: any PyTorch module.
+        names: names of the layers.
+        take: is given the name and the output of a layer.
+
+    Yields:
+        What `take` returned for the layers that ran in the last forward pass.
+
+    Raises:
+        RuntimeError: a layer runs twice in one forward pass, or returns no tensor.
+
+    Examples:
+        >>> with observed(nn.Sequential(nn.ReLU()), ["0"], lambda name, output: float(output.sum())) as seen:
+        ...     pass
+        >>> seen
+        {}
+    """
     modules = dict(model.named_modules())
-    seen: dict[str, torch.Tensor] = {}
+    seen: dict[str, Any] = {}
 
     def record(name: str):
         def hook(_module: nn.Module, _inputs: Any, output: Any) -> None:
-            check_output(name, output, seen)
-            seen[name] = output.detach()
+            seen[name] = take(name, check_output(name, output, seen))
 
         return hook
 
-    names = matching_layers(model, layers)
     # The pre-hook goes first: for a model that is one leaf, its own output hook must find nothing of the pass before.
     handles = [model.register_forward_pre_hook(lambda *_: seen.clear())]
     try:
         handles += [modules[name].register_forward_hook(record(name)) for name in names]
-        yield seen
+        with uncompiled():
+            yield seen
     finally:
         for handle in handles:
             handle.remove()
 
 
+def uncompiled() -> AbstractContextManager[Any]:
+    """Run compiled models as they were written meanwhile: compiled code leaves hooks out.
+
+    Examples:
+        >>> with uncompiled():
+        ...     nn.ReLU()(torch.ones(1)).item()
+        1.0
+    """
+    return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode while the block runs; each submodule gets its own mode back, also after an exception.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Dropout(), nn.BatchNorm1d(3).eval())
+        >>> with evaluating(model):
+        ...     pass
+        >>> [part.training for part in model]
+        [True, False]
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
 def capture_activations(
     model: nn.Module,
     inputs: Any,
-    layers: str = "*",
-    batch_size: int = 1024,
+    layers: str | Collection[str] = "*",
+    batch_size: int | None = None,
     reduce: str = "mean",
     prepare: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    layout: Layout = "auto",
 ) -> dict[str, np.ndarray]:
     """Activations of all neurons of some layers over a set of examples.
 
-    The model runs in evaluation mode without gradients, and gets its own mode back afterwards. A convolution's channel
-    is one neuron, reduced over positions; of (examples, tokens, features) a feature is one neuron, reduced over tokens.
+    The model runs in evaluation mode without gradients, and each of its modules gets its own mode back afterwards. A
+    convolution's channel is one neuron, reduced over positions; of (examples, tokens, features) a feature is one
+    neuron, reduced over tokens. Which of both an output is, the type of its layer decides, or `layout`. Of a layer that
+    returns a tuple or list, as recurrent layers and attention do, the first tensor is taken. Outputs are taken when
+    they are made, before a later layer can change them in place. A small pass comes first: it shows that the first
+    dimension of every output is the examples, for that changes with their number.
 
     Args:
-        model: any PyTorch module whose first argument is the batch.
-        inputs: examples, array or tensor, shape (examples, ...).
+        model: any PyTorch module.
+        inputs: examples, array or tensor of any real dtype, shape (examples, ...), cast to the model's own; integers
+            stay where the model holds an embedding. For a model of several arguments, a tuple or a dict of equally long
+            arrays. Or an iterable of batches, such as a `DataLoader`: each an array, a tuple or list of which the first
+            element is the input (labels after it are ignored), or a dict.
         layers: wildcard over layer names, see :func:`matching_layers`.
-        batch_size: examples per forward pass, at least 1.
+        batch_size: examples per forward pass, at least 1; None takes up to 1,024, as many as the outputs of all layers
+            leave room for in some 256 MiB.
         reduce: "mean" or "max" over positions or tokens.
         prepare: what turns a batch, on the model's device, into what the model takes, such as bytes into floats.
+        layout: "channels-first" or "features-last" where a layer's type does not tell, or a mapping from layer
+            wildcards to these words; see :func:`nbutils.layouts.read_layers`.
 
     Returns:
         A dictionary from layer name to a float array of shape (examples, neurons), in the model's order.
 
     Raises:
-        ValueError: no layer matches, there are no examples, or an argument is out of range.
+        ValueError: no layer matches, there are no examples, an argument is out of range, or an output cannot be read:
+            its first dimension is not the examples, or its layout is not known.
         RuntimeError: a layer runs twice in one forward pass, does not run, or returns no tensor.
         NonFiniteError: (a ValueError) an activation is NaN or infinite; the message names the layer.
 
@@ -168,60 +269,88 @@ def capture_activations(
         >>> {name: a.shape for name, a in capture_activations(model, np.zeros((5, 2), "f4")).items()}
         {'0': (5, 3), '1': (5, 3)}
     """
-    if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
-        raise ValueError(f"batch_size must be a whole number of at least 1, received {batch_size!r}")
+    if batch_size is not None and (not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1):
+        raise ValueError(f"batch_size must be a whole number of at least 1, or None, received {batch_size!r}")
     if reduce not in ("mean", "max"):
         raise ValueError(f"reduce must be 'mean' or 'max', received {reduce!r}")
-    examples = torch.as_tensor(inputs)
-    if examples.ndim == 0 or len(examples) == 0:
-        raise ValueError(f"inputs must hold at least one example, received shape {tuple(examples.shape)}")
-    device = next((p.device for p in model.parameters()), examples.device)
-    found: dict[str, np.ndarray] = {}
     names = matching_layers(model, layers)
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.no_grad(), capture(model, layers) as seen:
-            for start in range(0, len(examples), batch_size):
-                batch = examples[start : start + batch_size].to(device)
-                model(batch if prepare is None else prepare(batch))
+    rows = _Rows(read_layers(model, names, layout), reduce)
+    feed = Feeder(model, prepare)
+    size = 0
+    with evaluating(model), torch.no_grad(), observed(model, names, rows.take) as seen:
+        for whole in stream(inputs):
+            size = size or _first_pass(model, feed, whole, rows, batch_size)
+            rows.begin(len(whole))
+            for start in range(0, len(whole), size):
+                part = whole.rows(slice(start, start + size))
+                rows.expect(start, len(part))
+                feed(part)
                 check_all_ran(names, seen)
-                for name in names:
-                    part = neuron_activations(seen[name], name, reduce).cpu().numpy()
-                    whole = found.setdefault(name, np.empty((len(examples), part.shape[1]), part.dtype))
-                    whole[start : start + len(part)] = part
-    finally:
-        model.train(was_training)
-    return found
+    return rows.found(names)
 
 
-def neuron_activations(output: torch.Tensor, name: str = "", reduce: str = "mean") -> torch.Tensor:
-    """One activation per neuron and example, from a layer's output.
-
-    Args:
-        output: shape (examples, neurons), (examples, tokens, features) or (examples, channels, positions, ...).
-        name: name of the layer, for messages.
-        reduce: "mean" or "max" over tokens or positions.
+def _first_pass(model: nn.Module, feed: Feeder, whole: Batch, rows: _Rows, batch_size: int | None) -> int:
+    """A pass of two examples or three, another number than the next has: shows sizes, and where the examples are.
 
     Returns:
-        float32, shape (examples, neurons), on the output's device.
-
-    Raises:
-        ValueError: the output has fewer than two dimensions.
-        NonFiniteError: (a ValueError) an activation is NaN or infinite.
-
-    Examples:
-        >>> neuron_activations(torch.ones(2, 3, 4, 4)).shape
-        torch.Size([2, 3])
+        How many examples each of the next passes has at most.
     """
-    if output.ndim < 2:
-        raise ValueError(f"layer {name!r} gave shape {tuple(output.shape)}; (examples, neurons, ...) is needed")
-    if output.ndim == 3:  # (examples, tokens, features)
-        output = output.transpose(1, 2)
-    values = output.float()
-    if output.ndim > 2:
-        values = values.flatten(2).mean(dim=2) if reduce == "mean" else values.flatten(2).amax(dim=2)
-    if not torch.isfinite(values).all():
-        bad = int((~torch.isfinite(values)).sum())
-        raise NonFiniteError(f"layer {name!r} holds {bad} NaN or infinite activations")
-    return values
+    few = 3 if min(batch_size or MOST, len(whole)) == 2 else 2
+    some = whole.rows([place % len(whole) for place in range(few)])
+    rows.expect(None, few)
+    taken = [_bytes(some.args) + _bytes(some.named)]
+    watched = _leaves(model).values() if batch_size is None else ()
+    handles = [m.register_forward_hook(lambda _m, _i, output: taken.append(_bytes(output))) for m in watched]
+    try:
+        feed(some)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if batch_size is not None:
+        return batch_size
+    size = max(1, min(MOST, BYTES * few // max(1, sum(taken))))
+    return 3 if size == few else size
+
+
+def _bytes(output: Any) -> int:
+    if isinstance(output, dict):
+        output = tuple(output.values())
+    return sum(map(_bytes, output)) if isinstance(output, tuple | list) else getattr(output, "nbytes", 0)
+
+
+class _Rows:
+    """Arrays of activations that fill up, pass by pass."""
+
+    def __init__(self, readings: dict[str, Reading], reduce: str) -> None:
+        self._readings, self._reduce = readings, reduce
+        self._filled: list[dict[str, torch.Tensor]] = []  # one for each stretch of examples whose length is known
+        self._length, self._start, self._examples = 0, None, 0
+
+    def begin(self, length: int) -> None:
+        """So many examples come next."""
+        self._length = length
+        self._filled.append({})
+
+    def expect(self, start: int | None, examples: int) -> None:
+        """So many of them come in the next pass, from this one on; None keeps nothing of the pass."""
+        self._start, self._examples = start, examples
+
+    def take(self, name: str, output: torch.Tensor) -> None:
+        """Keep a layer's output, reduced to one activation per neuron and example."""
+        reading = self._readings[name]
+        output = reading.batch_first(output, self._examples)
+        if self._start is None:
+            return
+        values, into = reading.neurons(output, self._reduce), self._filled[-1]
+        neurons = next((part[name].shape[1] for part in self._filled if name in part), values.shape[1])
+        if values.shape[1] != neurons:
+            raise ValueError(f"layer {name!r} must have {neurons} neurons as before, received {values.shape[1]}")
+        if name not in into:
+            into[name] = torch.empty((self._length, neurons), dtype=values.dtype)
+        into[name][self._start : self._start + self._examples] = values
+
+    def found(self, names: list[str]) -> dict[str, np.ndarray]:
+        """All rows of each layer."""
+        if len(self._filled) == 1:
+            return {name: self._filled[0][name].numpy() for name in names}
+        return {name: np.concatenate([part.pop(name).numpy() for part in self._filled]) for name in names}

@@ -11,7 +11,8 @@ import torch
 
 from nbutils.activations import activation_histogram, class_means, effective_rank, firing
 from nbutils.architectures import HIDDEN_LAYERS
-from nbutils.hooks import NonFiniteError, capture_activations
+from nbutils.hooks import capture_activations
+from nbutils.layouts import NonFiniteError
 from nbutils.models import build_model
 from nbutils.sampling import probe_indices
 from nbutils.specs import RunSpec

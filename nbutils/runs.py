@@ -35,6 +35,8 @@ MAKERS = (
     "models",
     "stacks",
     "training",
+    "layouts",
+    "batches",
     "hooks",
     "histograms",
     "activations",

@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from nbutils.hooks import NonFiniteError, capture, capture_activations, matching_layers
+from nbutils.hooks import capture, capture_activations, matching_layers
+from nbutils.layouts import NonFiniteError
 from nbutils.models import build_model
 
 
@@ -129,8 +130,12 @@ def test_two_forward_passes_in_one_block_are_fine():
 
 
 def test_a_layer_without_a_tensor_is_refused():
-    with pytest.raises(RuntimeError, match="layer '' returned tuple, not a tensor"):
-        capture_activations(nn.LSTM(3, 2), np.zeros((2, 4, 3), np.float32))
+    class Wrapping(nn.Module):
+        def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+            return {"x": x}
+
+    with pytest.raises(RuntimeError, match="layer '' returned dict, not a tensor"):
+        capture_activations(Wrapping(), np.zeros((2, 4), np.float32))
 
 
 @pytest.mark.parametrize("option", [{"batch_size": 0}, {"batch_size": 2.5}, {"reduce": "median"}])

@@ -34,6 +34,8 @@ ORDER = [
     "models",
     "stacks",
     "training",
+    "layouts",
+    "batches",
     "hooks",
     "histograms",
     "activations",

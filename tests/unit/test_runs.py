@@ -71,7 +71,9 @@ def test_editing_a_figure_never_retrains():
 
     for makers in (runs.MAKERS, measures.MAKERS):
         assert not {"figures", "display", "notebook", "hypotheses", "stats", "publish"} & set(makers)
-    wanted = "sampling datasets architectures models stacks training hooks histograms activations recording"
+    wanted = (
+        "sampling datasets architectures models stacks training layouts batches hooks histograms activations recording"
+    )
     assert set(wanted.split()) == set(runs.MAKERS)
 
 

@@ -167,9 +167,16 @@ def test_layers_that_do_not_run_once_are_named_and_leave_nothing_behind(plan, me
     assert (counter.counts() == expected).all()
 
 
+class Wrapping(nn.Module):
+    """Gives its result in a dictionary."""
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"x": x}
+
+
 def test_a_layer_without_a_tensor_is_named():
-    for model, name in ((nn.Sequential(nn.LSTM(6, 4)), "0"), (nn.LSTM(6, 4), "")):
-        with pytest.raises(RuntimeError, match=f"layer '{name}' returned tuple, not a tensor"), count_cofiring(model):
+    for model, name in ((nn.Sequential(Wrapping()), "0"), (Wrapping(), "")):
+        with pytest.raises(RuntimeError, match=f"layer '{name}' returned dict, not a tensor"), count_cofiring(model):
             model(torch.randn(5, 6))
 
 

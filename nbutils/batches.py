@@ -1,0 +1,227 @@
+"""What a model is shown: arrays, several of them, or batches that arrive one by one, as the model takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import Dataset
+
+__all__ = ["Batch", "Feeder", "as_batch", "gather", "stream"]
+
+ALLOWED = "a tensor or an array, a tuple or list that begins with one, or a dict of them"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Arguments of a forward pass, all with the same number of examples.
+
+    Attributes:
+        args: arguments by position, arrays or tensors.
+        named: arguments by name.
+
+    Examples:
+        >>> len(Batch((np.zeros((5, 2)),))), len(Batch((np.zeros((5, 2)),)).rows(slice(3)))
+        (5, 3)
+    """
+
+    args: tuple[Any, ...] = ()
+    named: dict[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(next(chain(self.args, self.named.values())))
+
+    def rows(self, which: slice | list[int]) -> Batch:
+        """Some of the examples."""
+        return Batch(tuple(a[which] for a in self.args), {name: a[which] for name, a in self.named.items()})
+
+
+def as_batch(inputs: Any, name: str = "inputs") -> Batch:
+    """The arguments that inputs stand for.
+
+    Args:
+        inputs: an array, a tensor or nested lists, the model's only argument; a tuple of arrays, its arguments; or a
+            dict of arrays, its arguments by name. The first dimension is the examples.
+        name: of the inputs, for messages.
+
+    Returns:
+        A :class:`Batch` of arrays and tensors of real numbers.
+
+    Raises:
+        ValueError: no real numbers, no examples, or arrays of different lengths.
+
+    Examples:
+        >>> len(as_batch({"x": [[1.0], [2.0]], "mask": [True, False]}))
+        2
+    """
+    if isinstance(inputs, Mapping):
+        if not inputs or not all(isinstance(key, str) for key in inputs):
+            raise ValueError(f"{name} must name the model's arguments, received the keys {list(inputs)!r}")
+        batch = Batch(named={key: _array(values, f"{name}[{key!r}]") for key, values in inputs.items()})
+    elif isinstance(inputs, tuple) and inputs and all(map(_is_array, inputs)):
+        batch = Batch(tuple(_array(values, f"{name}[{place}]") for place, values in enumerate(inputs)))
+    else:
+        batch = Batch((_array(inputs, name),))
+    lengths = [len(values) for values in chain(batch.args, batch.named.values())]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"{name} must hold arrays with equally many examples, received {lengths}")
+    return batch
+
+
+def stream(inputs: Any) -> Iterator[Batch]:
+    """Inputs, whole or as their batches arrive.
+
+    Args:
+        inputs: what :func:`as_batch` takes; or a torch `DataLoader` or any other iterable of batches, each an array, a
+            tuple or list of which the first element is the input (labels after it are ignored), or a dict.
+
+    Yields:
+        One :class:`Batch` for arrays, else one for each batch.
+
+    Raises:
+        ValueError: a batch is none of these, or there are none.
+
+    Examples:
+        >>> [len(batch) for batch in stream(iter([(np.zeros((4, 2)), "labels"), (np.zeros((3, 2)), "labels")]))]
+        [4, 3]
+    """
+    if isinstance(inputs, Batch):
+        yield inputs
+        return
+    if isinstance(inputs, Dataset):
+        raise ValueError(f"inputs is a {type(inputs).__name__}, which gives single examples; wrap it in a DataLoader")
+    if not _holds_batches(inputs):
+        yield as_batch(inputs)
+        return
+    place = -1
+    for place, item in enumerate(inputs):
+        name, first = f"batch {place} of inputs", item
+        if isinstance(item, tuple | list):
+            first = item[0] if item else None
+        if not (_is_array(first) or isinstance(first, Mapping | tuple)):
+            raise ValueError(f"{name} must be {ALLOWED}, received {type(item).__name__}")
+        yield as_batch(first, name)
+    if place < 0:
+        raise ValueError("inputs must hold at least one example, received no batch")
+
+
+def gather(inputs: Any) -> Batch:
+    """Inputs of any kind, held together.
+
+    Args:
+        inputs: see :func:`stream`.
+
+    Raises:
+        ValueError: as there, or batches whose shapes disagree.
+
+    Examples:
+        >>> len(gather(iter([np.zeros((4, 2)), np.zeros((3, 2))])))
+        7
+    """
+    batches = list(stream(inputs))
+    if len(batches) == 1:
+        return batches[0]
+    shapes = {(*(a.shape[1:] for a in b.args), *((k, a.shape[1:]) for k, a in b.named.items())) for b in batches}
+    if len(shapes) > 1:
+        raise ValueError(f"batches of inputs must agree in shape, received {sorted(map(str, shapes))[:3]}")
+    joined = [
+        torch.cat([torch.as_tensor(a) for a in column]) for column in zip(*(b.args for b in batches), strict=True)
+    ]
+    named = {key: torch.cat([torch.as_tensor(b.named[key]) for b in batches]) for key in batches[0].named}
+    return Batch(tuple(joined), named)
+
+
+class Feeder:
+    """Runs a model on batches: on its device and in its floating dtype, and never on the caller's own memory.
+
+    Real numbers are cast to the model's dtype. Integers stay what they are where the model holds an embedding, for they
+    may be token numbers; booleans among several inputs stay too, for they may be masks.
+
+    Args:
+        model: any PyTorch module.
+        prepare: what turns the only input, on the model's device, into what the model takes; nothing is cast then.
+
+    Examples:
+        >>> Feeder(nn.Linear(2, 3))(as_batch(np.zeros((5, 2), np.uint8)))
+    """
+
+    def __init__(self, model: nn.Module, prepare: Callable[[torch.Tensor], torch.Tensor] | None = None) -> None:
+        self.model, self.prepare = model, prepare
+        self.device = next((p.device for p in model.parameters()), None)
+        held = (t.dtype for t in chain(model.parameters(), model.buffers()) if t.is_floating_point())
+        self.dtype = next(held, torch.get_default_dtype())
+        self.has_ids = any(isinstance(part, nn.Embedding | nn.EmbeddingBag) for part in model.modules())
+
+    def __call__(self, batch: Batch) -> None:
+        several = len(batch.args) + len(batch.named) > 1
+        if self.prepare is None:
+            named = {name: self._tensor(values, several) for name, values in batch.named.items()}
+            self.model(*(self._tensor(values, several) for values in batch.args), **named)
+        elif several or batch.named:
+            raise ValueError("prepare takes the model's only input; with several, prepare them before")
+        else:
+            self.model(self.prepare(_own(batch.args[0], self.device)))
+
+    def _tensor(self, values: Any, several: bool) -> torch.Tensor:
+        tensor = _own(values, self.device)
+        if tensor.dtype == torch.bool and (several or self.has_ids):
+            return tensor
+        if self.has_ids and not tensor.is_floating_point():
+            return tensor.long()
+        return tensor.to(self.dtype)
+
+
+def _own(values: np.ndarray | torch.Tensor, device: torch.device | None) -> torch.Tensor:
+    """A tensor of its own: a model may change its input in place."""
+    if isinstance(values, torch.Tensor):
+        return values.detach().to(values.device if device is None else device, copy=True)
+    return torch.from_numpy(np.array(values, order="C")).to(device)
+
+
+def _is_array(values: Any) -> bool:
+    return isinstance(values, torch.Tensor) or (hasattr(values, "__array__") and getattr(values, "ndim", 0) > 0)
+
+
+def _holds_batches(inputs: Any) -> bool:
+    """Whether inputs are an iterable of batches, not an array themselves."""
+    if isinstance(inputs, list):
+        first = inputs[0] if inputs else None
+        if isinstance(first, torch.Tensor) and first.ndim:
+            raise ValueError(
+                "inputs is a list of tensors; stack them with torch.stack if each is one example, or pass iter(inputs) "
+                "if each is a batch"
+            )
+        begins = isinstance(first, tuple | list) and len(first) > 0 and _is_array(first[0])
+        return isinstance(first, Mapping) or begins
+    whole = isinstance(inputs, Mapping | tuple | str | bytes | torch.Tensor) or hasattr(inputs, "__array__")
+    return isinstance(inputs, Iterable) and not whole
+
+
+def _array(values: Any, name: str) -> np.ndarray | torch.Tensor:
+    """Real numbers with at least one example, as a plain tensor or array."""
+    if isinstance(values, torch.Tensor):
+        if values.is_nested or values.layout != torch.strided or values.is_quantized:
+            raise ValueError(f"{name} must be a plain tensor, received a nested, sparse or quantised one")
+        array, real = values, not values.is_complex()
+    else:
+        if isinstance(values, np.ma.MaskedArray):
+            raise ValueError(f"{name} is a masked array; fill it first")
+        try:
+            array = np.asarray(values)
+        except (ValueError, TypeError):
+            raise ValueError(f"{name} must be an array of numbers, received a ragged {type(values).__name__}") from None
+        real = array.dtype.kind in "biuf"
+        if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+            array = array.astype(np.float64)
+        elif not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+    if not real:
+        raise ValueError(f"{name} must hold real numbers, received {type(values).__name__} of dtype {array.dtype}")
+    if array.ndim == 0 or len(array) == 0:
+        raise ValueError(f"{name} must hold at least one example, received shape {tuple(array.shape)}")
+    return array
