@@ -8,9 +8,12 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import nn
 from torch.utils.data import Dataset
+
+from nbutils.arrays import as_numpy, shown
 
 __all__ = ["Batch", "Feeder", "as_batch", "gather", "stream"]
 
@@ -61,7 +64,7 @@ def as_batch(inputs: Any, name: str = "inputs") -> Batch:
     """
     if isinstance(inputs, Mapping):
         if not inputs or not all(isinstance(key, str) for key in inputs):
-            raise ValueError(f"{name} must name the model's arguments, received the keys {list(inputs)!r}")
+            raise ValueError(f"{name} must name the model's arguments, received the keys {shown(list(inputs))}")
         batch = Batch(named={key: _array(values, f"{name}[{key!r}]") for key, values in inputs.items()})
     elif isinstance(inputs, tuple) and inputs and all(map(_is_array, inputs)):
         batch = Batch(tuple(_array(values, f"{name}[{place}]") for place, values in enumerate(inputs)))
@@ -78,7 +81,8 @@ def stream(inputs: Any) -> Iterator[Batch]:
 
     Args:
         inputs: what :func:`as_batch` takes; or a torch `DataLoader` or any other iterable of batches, each an array, a
-            tuple or list of which the first element is the input (labels after it are ignored), or a dict.
+            tuple or list of which the first element is the input or, itself a tuple, several (labels after it are
+            ignored), or a dict.
 
     Yields:
         One :class:`Batch` for arrays, else one for each batch.
@@ -103,6 +107,8 @@ def stream(inputs: Any) -> Iterator[Batch]:
         name, first = f"batch {place} of inputs", item
         if isinstance(item, tuple | list):
             first = item[0] if item else None
+            if isinstance(first, list) and first and all(map(_is_array, first)):
+                first = tuple(first)  # several inputs: a DataLoader turns the tuples inside a batch into lists
         if not (_is_array(first) or isinstance(first, Mapping | tuple)):
             raise ValueError(f"{name} must be {ALLOWED}, received {type(item).__name__}")
         yield as_batch(first, name)
@@ -199,29 +205,19 @@ def _holds_batches(inputs: Any) -> bool:
         begins = isinstance(first, tuple | list) and len(first) > 0 and _is_array(first[0])
         return isinstance(first, Mapping) or begins
     whole = isinstance(inputs, Mapping | tuple | str | bytes | torch.Tensor) or hasattr(inputs, "__array__")
-    return isinstance(inputs, Iterable) and not whole
+    return isinstance(inputs, Iterable) and not whole and not sp.issparse(inputs)
 
 
 def _array(values: Any, name: str) -> np.ndarray | torch.Tensor:
     """Real numbers with at least one example, as a plain tensor or array."""
-    if isinstance(values, torch.Tensor):
-        if values.is_nested or values.layout != torch.strided or values.is_quantized:
-            raise ValueError(f"{name} must be a plain tensor, received a nested, sparse or quantised one")
-        array, real = values, not values.is_complex()
+    if not isinstance(values, torch.Tensor):
+        array = as_numpy(values, name)
+    elif values.is_nested or values.layout != torch.strided or values.is_quantized:
+        raise ValueError(f"{name} must be a plain tensor, received a nested, sparse or quantised one")
+    elif values.is_complex():
+        raise ValueError(f"{name} must hold real numbers, received dtype {values.dtype}")
     else:
-        if isinstance(values, np.ma.MaskedArray):
-            raise ValueError(f"{name} is a masked array; fill it first")
-        try:
-            array = np.asarray(values)
-        except (ValueError, TypeError):
-            raise ValueError(f"{name} must be an array of numbers, received a ragged {type(values).__name__}") from None
-        real = array.dtype.kind in "biuf"
-        if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-            array = array.astype(np.float64)
-        elif not array.dtype.isnative:
-            array = array.astype(array.dtype.newbyteorder("="))
-    if not real:
-        raise ValueError(f"{name} must hold real numbers, received {type(values).__name__} of dtype {array.dtype}")
+        array = values
     if array.ndim == 0 or len(array) == 0:
         raise ValueError(f"{name} must hold at least one example, received shape {tuple(array.shape)}")
     return array

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
+from nbutils.arrays import as_count, is_among, shown
 from nbutils.batches import Batch, Feeder, stream
 from nbutils.layouts import Layout, Reading, read_layers
 
@@ -54,7 +55,7 @@ def matching_layers(model: nn.Module, layers: str | Collection[str] = "*") -> li
         raise ValueError(f"model must be a PyTorch module, received {type(model).__name__}")
     if not isinstance(layers, str | list | tuple) or not all(isinstance(one, str) for one in layers):
         raise ValueError(
-            f"layers must be wildcards over layer names, a string or a list of strings, received {layers!r}"
+            f"layers must be wildcards over layer names, a string or a list of strings, received {shown(layers)}"
         )
     leaves = list(_leaves(model))
     wanted = layers.split() if isinstance(layers, str) else list(layers)
@@ -269,10 +270,9 @@ def capture_activations(
         >>> {name: a.shape for name, a in capture_activations(model, np.zeros((5, 2), "f4")).items()}
         {'0': (5, 3), '1': (5, 3)}
     """
-    if batch_size is not None and (not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1):
-        raise ValueError(f"batch_size must be a whole number of at least 1, or None, received {batch_size!r}")
-    if reduce not in ("mean", "max"):
-        raise ValueError(f"reduce must be 'mean' or 'max', received {reduce!r}")
+    batch_size = None if batch_size is None else as_count(batch_size, "batch_size")
+    if not is_among(reduce, ("mean", "max")):
+        raise ValueError(f"reduce must be 'mean' or 'max', received {shown(reduce)}")
     names = matching_layers(model, layers)
     rows = _Rows(read_layers(model, names, layout), reduce)
     feed = Feeder(model, prepare)

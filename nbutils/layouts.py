@@ -9,6 +9,8 @@ from fnmatch import fnmatchcase
 import torch
 from torch import nn
 
+from nbutils.arrays import is_among, shown
+
 __all__ = ["LAYOUTS", "Layout", "NonFiniteError", "Reading", "neuron_activations", "read_layers"]
 
 LAYOUTS = ("auto", "channels-first", "features-last")
@@ -140,10 +142,10 @@ def read_layers(model: nn.Module, names: list[str], layout: Layout = "auto") -> 
     """
     chosen = layout if isinstance(layout, Mapping) else {}
     words = [layout] if not isinstance(layout, Mapping) else list(layout.values())
-    if any(not isinstance(word, str) or word not in LAYOUTS for word in words):
+    if not all(is_among(word, LAYOUTS) for word in words):
         allowed = ", ".join(map(repr, LAYOUTS))
         raise ValueError(
-            f"layout must be one of {allowed}, or a mapping from layer names to these, received {layout!r}"
+            f"layout must be one of {allowed}, or a mapping from layer names to these, received {shown(layout)}"
         )
     for pattern in chosen:
         if not isinstance(pattern, str) or not any(fnmatchcase(name, pattern) for name in names):

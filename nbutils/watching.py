@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
@@ -17,7 +16,7 @@ from torch import nn
 from torch.utils.data import RandomSampler
 
 from nbutils.activations import firing, firing_share
-from nbutils.arrays import as_labels
+from nbutils.arrays import as_labels, is_number, shown
 from nbutils.batches import gather
 from nbutils.devices import device_counts, on_processor
 from nbutils.hooks import (
@@ -74,9 +73,8 @@ def count_cofiring(
         (5, (3, 3))
     """
     names = matching_layers(model, layers)
-    number = isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool)
-    if not number or not math.isfinite(threshold):
-        raise ValueError(f"threshold must be a finite number, received {threshold!r}")
+    if not is_number(threshold):
+        raise ValueError(f"threshold must be a finite number, received {shown(threshold)}")
     modules, waiting = dict(model.named_modules()), _Waiting(model, read_layers(model, names, layout), float(threshold))
     with ExitStack() as wrapped:
         wrapped.enter_context(uncompiled())
@@ -302,7 +300,7 @@ class Watch:
         read_layers(model, matching_layers(model, layers), layout)
         firing_share(rule)
         if not isinstance(spec, MeasureSpec | None):
-            raise ValueError(f"spec must be a MeasureSpec, or None, received {spec!r}")
+            raise ValueError(f"spec must be a MeasureSpec, or None, received {shown(spec)}")
         if labels is not None and isinstance(getattr(inputs, "sampler", None), RandomSampler):
             raise ValueError("labels do not fit inputs, a DataLoader that shuffles; use shuffle=False")
         self.model, self.layers, self.rule, self.layout = model, layers, rule, layout

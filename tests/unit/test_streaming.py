@@ -132,3 +132,31 @@ def test_counts_made_elsewhere():
         with pytest.raises(ValueError, match=message):
             parts.add_counts(counts, 1, label)
     assert parts.examples == whole.examples
+
+
+@pytest.mark.parametrize(
+    ("counts", "examples", "message"),
+    [
+        ([[2, 1], [0, 2]], 3, "counts must be symmetric"),
+        ([[2, -1], [-1, 2]], 3, "counts must be from 0 to 3, the number of examples"),
+        ([[2, 1], [1, 2]], 1, "counts must be from 0 to 1, the number of examples"),
+        ([[2, 1], [1, 2]], 2.5, "examples must be a whole number"),
+    ],
+)
+def test_what_cannot_be_counts_is_refused(counts, examples, message):
+    counter = CofiringCounter()
+    with pytest.raises(ValueError, match=message):
+        counter.add_counts(counts, examples)
+    assert counter.examples == 0
+    counter.add_counts([[2, 1], [1, 2]], 2)
+    assert counter.counts().tolist() == [[2, 1], [1, 2]]
+
+
+@pytest.mark.parametrize("label", [0.5, "0", True, 2, -1])
+def test_what_is_no_class_is_refused(label):
+    counter = CofiringCounter(classes=2)
+    counter.update([[1, 0]], [0])
+    with pytest.raises(ValueError, match="label must be a class"):
+        counter.counts(label)
+    with pytest.raises(ValueError, match="label must be a class"):
+        counter.add_counts([[1, 0], [0, 1]], 2, label)

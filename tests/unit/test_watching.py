@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from nbutils.activations import firing
 from nbutils.cofiring import cofiring_counts
 from nbutils.hooks import capture, capture_activations
+from nbutils.layouts import NonFiniteError
 from nbutils.measures import measure_communities, measure_entropies
 from nbutils.watching import Watch, count_cofiring
 
@@ -292,3 +294,105 @@ def test_mistakes_are_named(net):
         Watch(net, torch.randn(5, 6), [0, 1], "1")
     with pytest.raises(ValueError, match="matches none"), count_cofiring(net, "x"):
         pass
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rule": "top:2"}, "rule must be"),
+        ({"rule": 5}, "rule must be"),
+        ({"layers": 3}, "layers must be wildcards over layer names"),
+        ({"layers": ["1", 3]}, "layers must be wildcards over layer names"),
+        ({"layout": "last"}, "layout must be one of"),
+        ({"spec": {"density": 0.1}}, "spec must be a MeasureSpec, or None"),
+        ({"labels": [0] * 49}, "labels must have shape"),
+        ({"inputs": np.zeros((5, 2), complex)}, "inputs must hold real numbers"),
+    ],
+)
+def test_bad_arguments_of_a_watch_are_refused_before_any_training(net, options, message):
+    with pytest.raises(ValueError, match=message):
+        Watch(net, **{"inputs": torch.randn(50, 6), **options})
+
+
+def test_facts_may_not_take_the_names_of_measures(net):
+    watch = Watch(net, torch.randn(50, 6), torch.arange(50) % 3, "1 3")
+    for name in ("modularity", "seconds", "pattern_entropy"):
+        with pytest.raises(ValueError, match=f"'{name}' is the name of a measure; give the fact 5 another name"):
+            watch.snapshot(epoch=0, **{name: 5})
+    assert watch.table.empty
+    assert watch.snapshot(epoch=0)["modularity"] >= 0
+
+
+def test_nan_is_named_in_snapshots_and_counts(net):
+    with pytest.raises(NonFiniteError, match="layer '1' holds 20 NaN or infinite activations"):
+        Watch(net, torch.tensor([[float("nan")] * 6] + [[1.0] * 6] * 9), layers="1").snapshot()
+    watch = Watch(net, torch.randn(50, 6), layers="1 3")
+    with torch.no_grad():
+        net[2].bias[4] = float("nan")
+    with pytest.raises(NonFiniteError, match="layer '3' holds 50 NaN or infinite activations"):
+        watch.snapshot()
+    with count_cofiring(net, "1 3") as counter:
+        net(torch.randn(7, 6))
+        with pytest.raises(NonFiniteError, match="layer '3' holds 7 NaN or infinite activations"):
+            counter.counts()
+
+
+def test_large_but_finite_activations_are_counted():
+    net, inputs = nn.Sequential(nn.Identity()), torch.full((30, 6), 3e38)
+    with count_cofiring(net) as counter:
+        net(inputs)
+    assert (counter.counts() == 30).all()
+
+
+def test_a_watch_holds_the_batches_of_a_loader(net):
+    inputs, labels = torch.randn(50, 6), torch.arange(50) % 3
+    data = TensorDataset(inputs, labels)
+    watched = Watch(net, DataLoader(data, batch_size=16), labels, "1 3")
+    assert (
+        watched.snapshot().items()
+        >= {
+            name: value for name, value in Watch(net, inputs, labels, "1 3").snapshot().items() if name != "seconds"
+        }.items()
+    )
+    once = Watch(net, iter(DataLoader(data, batch_size=16, shuffle=True)), layers="1")
+    assert once.snapshot()["modularity"] == once.snapshot()["modularity"]
+    with pytest.raises(ValueError, match="labels do not fit inputs, a DataLoader that shuffles"):
+        Watch(net, DataLoader(data, batch_size=16, shuffle=True), labels, "1")
+
+
+@pytest.mark.parametrize("threshold", [float("nan"), float("inf"), "0", None, True])
+def test_thresholds_that_are_no_numbers_are_refused(net, threshold):
+    with pytest.raises(ValueError, match="threshold must be a finite number"), count_cofiring(net, "1", threshold):
+        pass
+
+
+def test_the_model_s_first_tensor_says_how_many_examples_there_are():
+    class Several(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(6, 6)
+
+        def forward(self, pair, *, scale: torch.Tensor) -> torch.Tensor:
+            return self.linear(pair["x"]) * scale
+
+    net, inputs = Several(), torch.randn(6, 6)
+    with count_cofiring(net) as counter:
+        net({"x": inputs}, scale=torch.ones(6, 1))
+    assert (counter.counts() == cofiring_counts(net.linear(inputs).detach() > 0)).all()
+
+
+def test_a_batch_whose_dimensions_cannot_be_told_apart_is_refused():
+    class Fixed(nn.Module):
+        """Takes six examples only."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(6, 6)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.linear(x.reshape(6, 6))
+
+    net = Fixed()
+    sentence = r"layer 'linear' gave shape \(6, 6\) for a batch of 6 examples; which dimension holds them is not clear"
+    with count_cofiring(net), pytest.raises(ValueError, match=sentence):
+        net(torch.randn(6, 6))
