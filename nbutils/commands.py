@@ -32,6 +32,9 @@ WRONG_PATH = {errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EEXI
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0 for success, 1 for failed work, 2 for wrong arguments."""
     options = _parser().parse_args(arguments)
+    for name in ("NBUTILS_DATA", "NBUTILS_STORE"):  # kernels and workers, which work elsewhere, look in the same place
+        if os.environ.get(name):
+            os.environ[name] = os.path.abspath(os.path.expanduser(os.environ[name]))
     try:
         with needed_for(f"python -m nbutils {options.name}"):
             return int(options.command(options))

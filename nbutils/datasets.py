@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbutils.arrays import as_count
 from nbutils.catalogue import BUILT_IN, Name, full_name, keep_images, parse_name
 from nbutils.needs import needed_for
 from nbutils.sampling import SPLIT_SEED, balanced_indices
@@ -118,7 +119,8 @@ def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:
         A :class:`Dataset`. Test labels are always the true ones.
 
     Raises:
-        ValueError: unknown data set or label condition, or damaged files; the message lists what there is.
+        ValueError: unknown data set or label condition, damaged files, or a negative seed; the message lists what
+            there is.
         FileNotFoundError: the data set is not there and cannot be downloaded; the message says what to do.
 
     Examples:
@@ -126,7 +128,7 @@ def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:
         >>> data.train_inputs.shape, float((data.train_labels != data.train_true).mean().round(1))
         ((1437, 64), 0.4)
     """
-    share = label_noise(labels)
+    share, seed = label_noise(labels), as_count(seed, "seed", 0)
     data = _load(full_name(name))
     given = data.train_true.copy()
     rng = np.random.default_rng([seed, 1])

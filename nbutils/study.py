@@ -70,7 +70,7 @@ class Study(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
-    grid: str | None = None
+    grid: Annotated[str | None, AfterValidator(lambda name: known_dataset(name) if name else name)] = None
     conditions: tuple[str, ...] = CONDITIONS
     seeds: Annotated[int, Field(ge=1, le=1000)] = 10
     first_seed: Annotated[int, Field(ge=0, lt=2**31 - 1000)] = 0

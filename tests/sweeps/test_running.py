@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from nbutils.store import Store
 from nbutils.tables import pivot, read_results, select
 
 MEASURE = (
@@ -251,3 +253,22 @@ def test_a_relative_folder_of_pictures_is_found_by_every_kernel(write_notebook, 
     assert "2 finished, 0 cached, 0 failed" in done.stdout
     table = results(tmp_path / "home")
     assert table["value"].tolist() == [4, 4]
+
+
+def test_folders_of_the_environment_are_those_of_the_caller(write_notebook, write_sweep, tmp_path, monkeypatch):
+    """Kernels, which work beside the notebook, look for data and results where the command was started."""
+    (tmp_path / "home").mkdir()
+    where = "import nbutils as nb\nfrom nbutils.sources import data_folder\nnb.record('data', str(data_folder()))"
+    write_notebook(f"{where}\nnb.run_once(nb.RunSpec(epochs=1, model='mlp:4'))")
+    done = subprocess.run(
+        [sys.executable, "-m", "nbutils", "sweep", write_sweep(grid={"x": [1]}), "--jobs", "1"],
+        cwd=tmp_path / "home",
+        env={**os.environ, "NBUTILS_DATA": "data", "NBUTILS_STORE": "store"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert results(tmp_path / "home")["text"].tolist() == [str(tmp_path / "home/data")]
+    assert not (tmp_path / "store").exists()
+    monkeypatch.setenv("NBUTILS_STORE", str(tmp_path / "home/store"))
+    assert len(Store("runs").addresses()) == 1

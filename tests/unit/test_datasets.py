@@ -130,3 +130,9 @@ def test_label_conditions_that_are_none_are_refused(labels):
 def test_names_that_are_no_text_are_refused(name):
     with pytest.raises(ValueError, match="dataset must be one of digits"):
         load_dataset(name)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "1", None, True])
+def test_seeds_that_are_none_are_refused(seed):
+    with pytest.raises(ValueError, match="seed must be a whole number of at least 0, received"):
+        load_dataset("digits", "random", seed)
