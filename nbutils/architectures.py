@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from nbutils.arrays import shown
+
 __all__ = ["HIDDEN_LAYERS", "hidden_widths", "parameter_count", "stack_size"]
 
 HIDDEN_LAYERS = "hidden*.relu"  # where a hidden unit's post-non-linearity output is read
@@ -37,21 +39,21 @@ def hidden_widths(model: str) -> tuple[int, ...]:
     digits = [width.lstrip("0") for width in match[1].split("-")] if match else []
     if not all(digits) or not digits:
         raise ValueError(
-            f"model must be 'mlp:' and the widths of its hidden layers, such as 'mlp:256-128-64', received {model!r}"
+            "model must be 'mlp:' and the widths of its hidden layers, such as 'mlp:256-128-64', received "
+            f"{shown(model)}"
         )
-    shown = repr(model) if len(model) <= 100 else f"{model[:100]!r}..."
     if len(digits) > MOST_LAYERS or max(map(len, digits)) > len(str(MOST_NEURONS)):
-        raise ValueError(_too_large(shown))
+        raise ValueError(_too_large(model))
     widths = tuple(int(width) for width in digits)
     if max(widths) > MOST_NEURONS or sum((a + 1) * b for a, b in pairwise(widths)) > MOST_PARAMETERS:
-        raise ValueError(_too_large(shown))
+        raise ValueError(_too_large(model))
     return widths
 
 
-def _too_large(shown: str) -> str:
+def _too_large(model: str) -> str:
     return (
         f"model must have at most {MOST_LAYERS} hidden layers of at most {MOST_NEURONS:,} neurons and at most "
-        f"{MOST_PARAMETERS:,} weights, received {shown}"
+        f"{MOST_PARAMETERS:,} weights, received {shown(model)}"
     )
 
 
@@ -68,7 +70,7 @@ def parameter_count(model: str, inputs: int, classes: int) -> int:
     widths = [inputs, *hidden_widths(model), classes]
     found = sum((a + 1) * b for a, b in pairwise(widths))
     if found > MOST_PARAMETERS:
-        raise ValueError(f"{_too_large(repr(model))}, which has {found:,} on {inputs:,} inputs")
+        raise ValueError(f"{_too_large(model)}, which has {found:,} on {inputs:,} inputs")
     return found
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nbutils.arrays import shown
 from nbutils.pictures import Images, decode_folder, list_pictures, resized
 from nbutils.provenance import code_digest
 from nbutils.sources import SOURCES, data_folder
@@ -113,7 +114,7 @@ def parse_name(name: str) -> Name:
         known = ", ".join([*BUILT_IN, *SOURCES])
         raise ValueError(
             f"dataset must be one of {known}, the last {len(SOURCES)} perhaps with '-10k' for 10,000 training images "
-            f"and '@32' for their size, or 'folder:PATH', received {name!r}"
+            f"and '@32' for their size, or 'folder:PATH', received {shown(name, 300)}"
         )
     return found
 
@@ -151,8 +152,10 @@ def _absolute(path: str) -> Path:
         path.encode()
         return Path(path).expanduser().resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        shown = path.encode("utf-8", "replace").decode()
-        raise ValueError(f"dataset must be 'folder:' and a path, received {FOLDER + shown!r}: {error}") from None
+        legible = path.encode("utf-8", "replace").decode()
+        raise ValueError(
+            f"dataset must be 'folder:' and a path, received {shown(FOLDER + legible, 300)}: {error}"
+        ) from None
 
 
 def full_name(name: str) -> str:
@@ -200,7 +203,7 @@ def split_names(names: str) -> list[str]:
     try:
         return shlex.split(names)
     except ValueError:
-        raise ValueError(f"names of data sets must close their quotes, received {names!r}") from None
+        raise ValueError(f"names of data sets must close their quotes, received {shown(names, 300)}") from None
 
 
 def available(name: str) -> bool:
@@ -261,7 +264,7 @@ def keep_images(name: str) -> Kept:
     """
     asked = parse_name(name)
     if asked.path is not None and not os.path.isdir(asked.path):
-        raise FileNotFoundError(f"dataset {name!r}: there is no folder {asked.path}")
+        raise FileNotFoundError(f"dataset {shown(name, 300)}: there is no folder {shown(str(asked.path), 300)[1:-1]}")
     files = locate(asked.base) if asked.path is None else [asked.path]
     store, determinants = Store("data"), {"name": asked.whole, "files": _state(files), "code": code_digest(*MAKERS)}
     where = hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()[:16]

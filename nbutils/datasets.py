@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nbutils.arrays import as_count
+from nbutils.arrays import as_count, shown
 from nbutils.catalogue import BUILT_IN, Name, full_name, keep_images, parse_name
 from nbutils.needs import needed_for
 from nbutils.sampling import SPLIT_SEED, balanced_indices
@@ -99,7 +99,7 @@ def label_noise(labels: str) -> float:
     except (AttributeError, ValueError):
         pass
     raise ValueError(
-        f"labels must be 'true', 'random' or 'mixed:<share>' with a share from 0 to 1, received {labels!r}"
+        f"labels must be 'true', 'random' or 'mixed:<share>' with a share from 0 to 1, received {shown(labels)}"
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from nbutils.arrays import shown
 from nbutils.catalogue import BUILT_IN, available, parse_name
 from nbutils.datasets import Dataset, label_noise, load_dataset
 from nbutils.sources import DIGITS, GARMENTS, SOURCES, THINGS
@@ -182,7 +183,7 @@ def read_datasheet(name: str) -> Datasheet:
     """
     asked = parse_name(name)
     if asked.path is not None and not available(name):
-        raise FileNotFoundError(f"dataset {name!r}: there is no folder {asked.path}")
+        raise FileNotFoundError(f"dataset {shown(name, 300)}: there is no folder {shown(str(asked.path), 300)[1:-1]}")
     known, getting = KNOWN.get(asked.base, _Known()), _getting(asked.base)
     shared = {"name": name, "split": known.split or "as in the folder, or a fifth of each class", "home": known.home}
     if available(name):

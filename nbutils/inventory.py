@@ -44,7 +44,7 @@ def inventory(dataset: str | None = None) -> pd.DataFrame:
     found = {address: record for address in store.addresses() if (record := store.read(address)) is not None}
     if dataset is not None and dataset not in (there := [record["spec"]["dataset"] for record in found.values()]):
         try:
-            known_dataset(dataset)
+            dataset = known_dataset(dataset)  # that of a folder, with its whole path
         except ValueError as error:
             raise ValueError(f"{error}; the store has runs on {listed(there)}") from None
     for address, record in found.items():

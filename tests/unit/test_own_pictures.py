@@ -428,9 +428,12 @@ def test_names_that_no_folder_has_are_refused(name):
     assert "Traceback" not in str(caught.value)
 
 
-def test_a_path_longer_than_any_is_not_there():
+def test_long_names_make_short_sentences():
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         load_dataset("folder:/" + "x" * 5000)
+    with pytest.raises(ValueError, match="dataset must be one of") as caught:
+        load_dataset("x" * 5000)
+    assert len(str(caught.value)) < 700
 
 
 ODD = ["my letters", 'it\'s "quoted"', "a,b", "100%", "two\nlines", "$HOME", "a;b|c", "é"]
@@ -481,3 +484,7 @@ def test_the_command_runs_on_a_folder_with_a_space(tmp_path, own_store):
         [*command[:5], f"folder:{tmp_path}/my 'new' letters", *options], env=environment, capture_output=True, text=True
     )
     assert " 0 computed" in again.stdout, again.stdout + again.stderr
+    listing = [sys.executable, "-m", "nbutils", "runs", "--dataset", "folder:my 'new' letters"]
+    there = subprocess.run(listing, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert there.returncode == 0, there.stderr
+    assert there.stdout.count(f"folder:{tmp_path}/my 'new' letters") > 5
