@@ -22,8 +22,10 @@ __all__ = [
     "as_labels",
     "as_mask",
     "as_numpy",
+    "as_partitions",
     "as_rng",
     "as_series",
+    "as_switch",
     "as_table",
     "is_among",
     "is_number",
@@ -158,6 +160,14 @@ def as_groups(groups: Any, name: str) -> np.ndarray:
     return array
 
 
+def as_partitions(partitions: Any, name: str = "partitions") -> np.ndarray:
+    """Integers of shape (snapshots, neurons), at least one snapshot; checked."""
+    table = as_numpy(partitions, name)
+    if table.ndim != 2 or not len(table):
+        raise ValueError(f"{name} must have shape (snapshots, neurons), received {table.shape}")
+    return as_labels(table.ravel(), None, name).reshape(table.shape)
+
+
 def as_series(values: Any, name: str = "values") -> np.ndarray:
     """Finite numbers in a row, as floats."""
     array = as_numpy(values, name).astype(np.float64, copy=False)
@@ -263,6 +273,13 @@ def as_count(value: Any, name: str, least: int = 1, most: int | None = None) -> 
 def is_whole(value: Any) -> bool:
     """Whether something is a whole number, which truth values are not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def as_switch(value: Any, name: str) -> bool:
+    """A truth value."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, received {shown(value)}")
+    return bool(value)
 
 
 def is_number(value: Any) -> bool:

@@ -69,6 +69,7 @@ def graph_in_blocks(
 
     Raises:
         ValueError: an argument is out of range.
+        TypeError: `run` is no function.
         RuntimeError: a block was lost by three workers.
 
     Examples:
@@ -77,7 +78,9 @@ def graph_in_blocks(
     """
     share, packed = require_share(density, "density"), pack_firing(fired)
     jobs = default_jobs() if jobs is None else as_count(jobs, "jobs", most=MOST_JOBS)
-    run = run or partial(run_tasks, jobs=jobs, preload=(__name__,))
+    if run is not None and not callable(run):
+        raise TypeError(f"run must be a function like run_tasks(), or None, received {type(run).__name__}")
+    run = run if run is not None else partial(run_tasks, jobs=jobs, preload=(__name__,))
     parts = pair_blocks(packed, 4 * jobs if blocks is None else blocks)
     pairs = packed.neurons * (packed.neurons - 1) // 2
     if pairs == 0:

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nbutils.arrays import is_whole, shown
+from nbutils.arrays import as_partitions, is_whole, shown
 from nbutils.communities import detect_communities
 from nbutils.comparisons import measure_name
 from nbutils.consensus import agreed_communities
 from nbutils.display import format_number, interval_text
 from nbutils.events import KINDS, between_searches
-from nbutils.evolution import as_partitions
 from nbutils.figures import conditions_in
 from nbutils.graphs import activation_pattern_graph
 from nbutils.stats import bootstrap_interval

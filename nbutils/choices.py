@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbutils.arrays import as_count
 from nbutils.correlations import correlation, resampled_spearman
 from nbutils.display import format_number
 from nbutils.multiverse import noise_levels
-from nbutils.specifications import FACTORS, specifications
+from nbutils.specifications import FACTORS, specifications, specified
+from nbutils.stats import MOST_DRAWS
 
 __all__ = ["agreement", "choice_effects", "choice_means", "effect_list", "null_effects", "one_step"]
 
@@ -143,7 +145,9 @@ def null_effects(values: pd.DataFrame, accuracies: Any, noise: Any, draws: int =
         >>> null_effects(values, 1 - noise, noise)["change"].round(6).tolist()
         [-2.0]
     """
+    specified(values)
     accuracy, members = noise_levels(accuracies, noise, len(values))
+    draws = as_count(draws, "draws", most=MOST_DRAWS)
     chosen = np.random.default_rng(0).integers(len(members), size=(draws, len(members)))
     resamples = [np.concatenate([members[level] for level in row]) for row in chosen]
     rows = []

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from nbutils.arrays import as_partitions
+
 __all__ = ["ISOLATED", "agreed_communities", "by_size", "consensus_partition"]
 
 ISOLATED = -1
@@ -26,6 +28,9 @@ def consensus_partition(seed_labels: Any) -> np.ndarray:
         Group per neuron, shape (neurons,), numbered from 0 by falling size; a neuron that goes with no other is a group
         of its own; -1 where the first search has -1.
 
+    Raises:
+        ValueError: `seed_labels` is not integers of shape (searches, neurons).
+
     Examples:
         >>> consensus_partition([[0, 0, 1, 1], [0, 0, 1, 1], [0, 1, 1, 1]]).tolist()
         [0, 0, 1, 1]
@@ -33,7 +38,7 @@ def consensus_partition(seed_labels: Any) -> np.ndarray:
     References:
         Fred and Jain (2005), doi:10.1109/TPAMI.2005.113.
     """
-    searches = np.asarray(seed_labels)
+    searches = as_partitions(seed_labels, "seed_labels")
     labels, placed = np.full(searches.shape[1], ISOLATED, dtype=np.int64), searches[0] != ISOLATED
     if not placed.any():
         return labels

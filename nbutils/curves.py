@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from nbutils.arrays import as_numpy
+from nbutils.arrays import as_groups, as_series
 from nbutils.correlations import between_conditions, correlation
 from nbutils.display import GREY, INK, figure_style
-from nbutils.specifications import FACTORS, specifications
+from nbutils.specifications import FACTORS, specifications, specified
 
 __all__ = ["effect_scatter", "sign_shares", "specification_curve", "specification_table"]
 
@@ -53,10 +53,10 @@ def specification_table(values: pd.DataFrame, accuracies: Any, noise: Any, draws
     References:
         Simonsohn, Simmons and Nelson (2020), doi:10.1038/s41562-020-0912-z.
     """
-    known = {one.label: one for one in specifications()}
-    if unknown := sorted(set(values.columns) - set(known)):
-        raise ValueError(f"columns of values must be labels of specifications(), received {unknown[0]!r}")
-    accuracy, level = as_numpy(accuracies).astype(float), as_numpy(noise)
+    known, accuracy, level = specified(values), as_series(accuracies, "accuracies"), as_groups(noise, "noise")
+    if not accuracy.shape == level.shape == (len(values),):
+        found = f"{accuracy.shape} and {level.shape}"
+        raise ValueError(f"accuracies and noise must be one per row of values, {len(values)}, received shapes {found}")
     rows = []
     for label in values.columns:
         one, series = known[label], values[label].to_numpy(dtype=float)

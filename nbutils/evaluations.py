@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nbutils.activations import activation_histogram, firing
-from nbutils.arrays import as_activations, as_labels
+from nbutils.arrays import as_activations, as_labels, as_numpy
 from nbutils.communities import detect_communities, modularity
 from nbutils.constructions import disparity_graph, pearson_graph, phi_graph, ppmi_graph
 from nbutils.entropy import class_conditional_entropy, firing_entropy, histogram_entropy, pattern_entropy
@@ -50,6 +50,8 @@ def evaluate(specification: Specification, activations: Any, labels: Any, layers
         >>> evaluate(specifications()[0], active, np.repeat([0, 1], 5), np.ones(40, dtype=int))
         0.5
     """
+    if not isinstance(specification, Specification):
+        raise TypeError(f"specification must be a Specification, received {type(specification).__name__}")
     return evaluate_all(activations, labels, layers, histogram, chosen=(specification,))[specification.label]
 
 
@@ -77,6 +79,9 @@ def evaluate_all(
         >>> len(values)
         3
     """
+    wanted = specifications() if chosen is None else chosen
+    if not isinstance(wanted, list | tuple) or not all(isinstance(one, Specification) for one in wanted):
+        raise TypeError(f"chosen must be a list of Specifications, or None, received {type(wanted).__name__}")
     values = as_activations(activations)
     examples, neurons = values.shape
     if neurons == 0:
@@ -84,7 +89,6 @@ def evaluate_all(
     network = _Network(
         values, as_labels(labels, examples), as_labels(layers, neurons, "layers"), _histogram(histogram, neurons)
     )
-    wanted = specifications() if chosen is None else chosen
     return {one.label: (_modularity if one.hypothesis == "H2" else _entropy)(network, one) for one in wanted}
 
 
@@ -203,6 +207,11 @@ def _binned(network: _Network, one: Specification) -> float:
 
 
 def _histogram(histogram: Any, neurons: int) -> np.ndarray | None:
-    if histogram is not None and np.shape(histogram) != (BINS, neurons):
-        raise ValueError(f"histogram must have shape ({BINS}, {neurons}), received {np.shape(histogram)}")
-    return None if histogram is None else np.asarray(histogram)
+    if histogram is None:
+        return None
+    counts = as_numpy(histogram, "histogram")
+    if counts.shape != (BINS, neurons):
+        raise ValueError(f"histogram must have shape ({BINS}, {neurons}), received {counts.shape}")
+    if counts.size and not 0 <= counts.min() <= counts.max() < np.inf:
+        raise ValueError("histogram must be finite counts >= 0, received others")
+    return counts

@@ -11,8 +11,8 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from nbutils.arrays import as_count, as_rng, is_number, shown
-from nbutils.evolution import SAME, as_partitions, best_matching, members, shared_neurons, two_partitions
+from nbutils.arrays import as_count, as_partitions, as_rng, is_number, shown
+from nbutils.evolution import SAME, best_matching, members, shared_neurons, two_partitions
 
 __all__ = ["KINDS", "against_chance", "between_searches", "community_events", "compare_partitions"]
 

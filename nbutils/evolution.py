@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
-from nbutils.arrays import as_fired, as_labels, as_numpy, is_number, shown
+from nbutils.arrays import as_fired, as_labels, as_partitions, is_number, shown
 from nbutils.baselines import class_selectivity
 from nbutils.communities import detect_communities
 from nbutils.consensus import ISOLATED, agreed_communities
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "SAME",
     "answers_to",
-    "as_partitions",
     "best_matching",
     "flexibility",
     "match_communities",
@@ -206,14 +205,6 @@ def partitions_of(run: Run, density: float = 0.05, seeds: int = 5) -> np.ndarray
     """
     graphs = (activation_pattern_graph(run.fired(int(epoch)), density) for epoch in run.history["epoch"])
     return np.array([agreed_communities(detect_communities(graph, seeds=seeds).seed_labels) for graph in graphs])
-
-
-def as_partitions(partitions: Any, name: str = "partitions") -> np.ndarray:
-    """Integers of shape (snapshots, neurons), at least one snapshot; checked."""
-    table = as_numpy(partitions, name)
-    if table.ndim != 2 or not len(table):
-        raise ValueError(f"{name} must have shape (snapshots, neurons), received {table.shape}")
-    return as_labels(table.ravel(), None, name).reshape(table.shape)
 
 
 def two_partitions(before: Any, after: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -13,10 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 
-from nbutils.arrays import as_labels
+from nbutils.arrays import as_labels, as_partitions
 from nbutils.communities import ISOLATED
 from nbutils.display import GREY, figure_style, in_figure
-from nbutils.evolution import as_partitions
 
 __all__ = ["alluvial"]
 
@@ -72,7 +71,7 @@ def alluvial(
             _ribbons(ax, step, columns, bottoms, colours)
         for step, column in enumerate(columns):
             _bands(ax, step, column, bottoms[step], colours)
-        _write(ax, columns, bottoms, names or {})
+        _write(ax, columns, bottoms, {} if names is None else names)
         ax.set(xticks=range(len(wanted)), xticklabels=wanted, xlabel="epoch", yticks=[])
         ax.spines[:].set_visible(False)
         ax.grid(visible=False)

@@ -37,8 +37,10 @@ def record(
         TypeError: value of 'accuracy' must be a number or a string, received [0.9, 0.8]
     """
     if not isinstance(name, str) or not name:
-        raise TypeError(f"name must be a string that is not empty, received {name!r}")
-    row: dict[str, Any] = {"metric": name, **_number_or_text(name, value), "unit": str(unit)}
+        raise TypeError(f"name must be a string that is not empty, received {_shown(name)}")
+    if not isinstance(unit, str):
+        raise TypeError(f"unit of {name!r} must be a string, received {_shown(unit)}")
+    row: dict[str, Any] = {"metric": name, **_number_or_text(name, value), "unit": unit}
     for end, given in (("low", low), ("high", high)):
         if given is not None:
             if isinstance(given, str):
@@ -83,7 +85,17 @@ def _number_or_text(name: str, value: Any) -> dict[str, Any]:
     """JSON has no word for infinity and NaN, so such numbers travel as text."""
     if isinstance(value, str):
         return {"value": None, "text": value}
-    if not isinstance(value, Real) and not (hasattr(value, "item") and getattr(value, "ndim", 1) == 0):
-        raise TypeError(f"value of {name!r} must be a number or a string, received {value!r}")
-    number = float(value)
+    given = value
+    try:
+        if not isinstance(value, Real):  # what numbers of other libraries are
+            value = value.item() if getattr(value, "ndim", 1) == 0 else None
+        number = float(value)
+    except (AttributeError, TypeError, ValueError, OverflowError, RuntimeError):
+        raise TypeError(f"value of {name!r} must be a number or a string, received {_shown(given)}") from None
     return {"value": number, "text": ""} if math.isfinite(number) else {"value": None, "text": str(number)}
+
+
+def _shown(value: Any) -> str:
+    from nbutils.arrays import shown  # not needed to record
+
+    return shown(value)

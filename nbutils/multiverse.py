@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control, rankdata
 
-from nbutils.arrays import as_numpy
+from nbutils.arrays import as_count, as_groups, as_rng, as_series
 from nbutils.results import Results
-from nbutils.specifications import specifications
-from nbutils.stats import permutation_result, permuted_orders
+from nbutils.specifications import specifications, specified
+from nbutils.stats import MOST_DRAWS, permutation_result, permuted_orders
 
 __all__ = ["curve_test", "grid_values", "noise_levels", "readings"]
 
@@ -62,14 +62,12 @@ def noise_levels(accuracies: Any, noise: Any, networks: int) -> tuple[np.ndarray
         >>> [own.tolist() for own in noise_levels([0.9, 0.5, 0.1], [0.0, 0.5, 1.0], 3)[1]]
         [[0], [1], [2]]
     """
-    accuracy, level = as_numpy(accuracies).astype(float), as_numpy(noise)
+    accuracy, level = as_series(accuracies, "accuracies"), as_groups(noise, "noise")
     if accuracy.shape != (networks,) or level.shape != (networks,):
         raise ValueError(
             f"accuracies and noise must be one per row of values, {networks}, received shapes {accuracy.shape} and "
             f"{level.shape}"
         )
-    if not np.isfinite(accuracy).all():
-        raise ValueError("accuracies must be finite, received one that is not")
     names = np.unique(level)
     if len(names) < 3:
         raise ValueError(f"noise must take at least 3 levels, received {len(names)}")
@@ -77,7 +75,7 @@ def noise_levels(accuracies: Any, noise: Any, networks: int) -> tuple[np.ndarray
 
 
 def curve_test(
-    values: pd.DataFrame, accuracies: Any, noise: Any, rng: np.random.Generator, permutations: int = 50_000
+    values: pd.DataFrame, accuracies: Any, noise: Any, rng: np.random.Generator | int, permutations: int = 50_000
 ) -> pd.DataFrame:
     """Does the whole curve lie further from 0 than chance would put it?
 
@@ -91,9 +89,10 @@ def curve_test(
         accuracies: test accuracy per network, shape (networks,).
         noise: level of label noise per network, shape (networks,), at least 3 different ones. A level with fewer
             networks than another lends some of their accuracies twice.
-        rng: source of randomness; unused where all orders of the levels are few enough to be listed.
-        permutations: up to so many orders, all are listed and the test is exact, as for eight levels; else so many
-            random ones are taken.
+        rng: source of randomness, a generator or a seed; unused where all orders of the levels are few enough to be
+            listed.
+        permutations: from 1 to a million; up to so many orders, all are listed and the test is exact, as for eight
+            levels; else so many random ones are taken.
 
     Returns:
         Two rows per hypothesis, for the median effect in the predicted direction and for the share of specifications
@@ -115,11 +114,8 @@ def curve_test(
     References:
         Simonsohn, Simmons and Nelson (2020), doi:10.1038/s41562-020-0912-z.
     """
-    known = {one.label: one for one in specifications()}
-    if unknown := sorted(set(values.columns) - set(known)):
-        raise ValueError(f"columns of values must be labels of specifications(), received {unknown[0]!r}")
-    if not np.isfinite(values.to_numpy(dtype=float)).all():
-        raise ValueError("values must be finite, received one that is not")
+    known, rng = specified(values), as_rng(rng)
+    permutations = as_count(permutations, "permutations", most=MOST_DRAWS)
     lent = _unit_ranks(_lent(*noise_levels(accuracies, noise, len(values)), rng, permutations))
     rows = []
     for hypothesis in sorted({known[label].hypothesis for label in values}):

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nbutils.activations import activation_histogram
-from nbutils.arrays import as_activations, as_fired, as_labels, require_share, share_count
+from nbutils.arrays import as_activations, as_fired, as_labels, as_switch, require_share, share_count
 from nbutils.entropy import histogram_entropy
 from nbutils.graphs import graph_from_pairs
 
@@ -85,7 +85,7 @@ def released_graph(
         Symmetric CSR adjacency, float64, shape (neurons, neurons), zero diagonal, weights in (0, number of classes].
 
     Raises:
-        ValueError: shapes disagree, values are not finite, or `keep` is outside (0, 1].
+        ValueError: shapes disagree, values are not finite, `keep` is outside (0, 1], or a switch is no truth value.
 
     Examples:
         >>> values = [[0.4, 2.0, 0.0], [0.3, 3.0, 0.0], [0.0, 2.0, 0.2], [0.0, 1.5, 1.2]]
@@ -103,9 +103,9 @@ def released_graph(
         labels,
         layers,
         keep,
-        last_class_edges=last_class_edges,
-        frequency_threshold=frequency_threshold,
-        index_slips=index_slips,
+        last_class_edges=as_switch(last_class_edges, "last_class_edges"),
+        frequency_threshold=as_switch(frequency_threshold, "frequency_threshold"),
+        index_slips=as_switch(index_slips, "index_slips"),
     )
 
 
@@ -125,7 +125,7 @@ def released_entropy(activations: Any, bins: int = 10, *, strict_bins: bool = Tr
         values are all equal. The network's entropy in the paper is their sum.
 
     Raises:
-        ValueError: `activations` is not a finite matrix, or `bins` < 1.
+        ValueError: `activations` is not a finite matrix, `bins` is out of range, or `strict_bins` is no truth value.
 
     Examples:
         >>> released_entropy([[1.0], [3.0], [4.0]], bins=2).tolist()
@@ -138,7 +138,7 @@ def released_entropy(activations: Any, bins: int = 10, *, strict_bins: bool = Tr
     """
     values = as_activations(activations)
     counts = activation_histogram(values, bins)
-    if strict_bins:
+    if as_switch(strict_bins, "strict_bins"):
         largest = values.max(axis=0)
         counts[-1] -= np.where(largest > 0, np.count_nonzero(values == largest, axis=0), 0)
     return histogram_entropy(counts)

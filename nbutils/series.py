@@ -265,6 +265,6 @@ def correlation_test(r: float, pairs: float, level: float = 0.95) -> tuple[float
         return 1.0, (-1.0, 1.0)
     with np.errstate(divide="ignore"):
         z = np.arctanh(np.clip(r, -1, 1))
-    scale = np.sqrt(pairs - 3)
+    scale = np.sqrt(float(pairs) - 3)
     half = ndtri((1 + level) / 2) / scale
     return float(2 * ndtr(-abs(z) * scale)), (float(np.tanh(z - half)), float(np.tanh(z + half)))

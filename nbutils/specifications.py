@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import product
 
-__all__ = ["FACTORS", "Specification", "specifications"]
+import numpy as np
+import pandas as pd
+
+__all__ = ["FACTORS", "Specification", "specifications", "specified"]
 
 # What can be chosen, and what it is called in a figure.
 FACTORS = {
@@ -159,6 +162,37 @@ def specifications() -> tuple[Specification, ...]:
     """
     found = [PRIMARY_H2, *_graphs(), *_searches(), *_papers(), PRIMARY_H3, *_sizes(), *_patterns(), *_neuron_wise()]
     return tuple(dict.fromkeys(found))
+
+
+def specified(values: pd.DataFrame) -> dict[str, Specification]:
+    """The specifications by their labels, once it is sure that a table has one finite column per specification.
+
+    Args:
+        values: one row per network, one column per specification, named by its label.
+
+    Returns:
+        All specifications, by label.
+
+    Raises:
+        TypeError: `values` is no table.
+        ValueError: a column is no specification's label, or a value is not finite.
+
+    Examples:
+        >>> one = specifications()[0]
+        >>> specified(pd.DataFrame({one.label: [0.5, 0.4]}))[one.label] == one
+        True
+    """
+    if not isinstance(values, pd.DataFrame):
+        raise TypeError(f"values must be a table, a column per specification, received {type(values).__name__}")
+    known = {one.label: one for one in specifications()}
+    if unknown := [name for name in values.columns if not isinstance(name, str) or name not in known]:
+        raise ValueError(f"columns of values must be labels of specifications(), received {unknown[0]!r}")
+    if values.columns.has_duplicates:
+        raise ValueError("columns of values must differ, received one twice")
+    numeric = all(kind.kind in "biuf" for kind in values.dtypes if isinstance(kind, np.dtype))
+    if not numeric or not np.isfinite(values.to_numpy(dtype=float, na_value=np.nan)).all():
+        raise ValueError("values must be finite, received one that is not")
+    return known
 
 
 def _but(**changes: object) -> Specification:

@@ -79,7 +79,7 @@ def test_without_the_primary_specification_there_is_none(accuracy):
 def test_bad_tables_are_refused(values, accuracy):
     with pytest.raises(ValueError, match="columns of values must be labels of specifications"):
         specification_table(values.rename(columns={PRIMARY_H2.label: "Q"}), accuracy, NOISE)
-    with pytest.raises(ValueError, match="must be one per run"):
+    with pytest.raises(ValueError, match="must be one per row of values"):
         specification_table(values, accuracy[:3], NOISE)
     with pytest.raises(ValueError, match="table must have at least one row"):
         specification_curve(pd.DataFrame())
