@@ -200,11 +200,15 @@ def _opened(folder: Path, listing: Listing) -> Iterator[Picture]:
 
 def _content(file: Path, name: str) -> bytes:
     try:
-        if (size := file.stat().st_size) > MOST_BYTES:
-            raise ValueError(f"{name} is larger than a picture may be: {size:,} bytes, at most {MOST_BYTES:,}")
+        _require_size(name, file.stat().st_size)
         return file.read_bytes()
     except OSError as error:
         raise ValueError(f"{name} cannot be read: {error.strerror or error}") from None
+
+
+def _require_size(name: str, size: int) -> None:
+    if size > MOST_BYTES:
+        raise ValueError(f"{name} is larger than a picture may be: {size:,} bytes, at most {MOST_BYTES:,}")
 
 
 def decode_folder(folder: Path, origin: str, size: int | None = None, colour: bool | None = None) -> Images:
@@ -245,6 +249,7 @@ def pictures_in_archive(archive: Path) -> Iterator[Picture]:
                     continue
                 if member.isfile() and PICTURE.search(member.name) and split in SPLITS:
                     found = True
+                    _require_size(member.name, member.size)
                     yield Picture(split, label, member.name, content.extractfile(member).read())
     except (tarfile.TarError, EOFError, OSError) as error:
         raise ValueError(f"{archive} is damaged ({error}); replace it") from None

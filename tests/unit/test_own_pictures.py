@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import socket
 import struct
 import subprocess
 import sys
+import tarfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image
 
 from nbutils import pictures
 from nbutils.catalogue import full_name, join_names, keep_images, parse_name, split_names
 from nbutils.datasets import load_dataset
 from nbutils.parameters import check_parameters
-from nbutils.pictures import Images, decode, decode_folder, list_pictures, pictures_in_folder
+from nbutils.pictures import Images, decode, decode_folder, list_pictures, pictures_in_archive, pictures_in_folder
 from nbutils.specs import RunSpec
 from nbutils.study import Study
 
@@ -417,6 +421,40 @@ def test_an_existing_folder_wins_over_a_size(tmp_path, monkeypatch):
     assert meant("folder:at/@32") == ("at", 32, None)
     assert meant("folder:at/@32/") == ("at/@32", None, None)
     assert meant("folder:nowhere@32") == ("nowhere", 32, None)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.text(st.sampled_from("a@/32~. ") | st.characters(), max_size=12),
+    st.sampled_from(["", "@8", "@grey", "@8@colour"]),
+)
+def test_any_name_travels_or_is_refused(text, options):
+    """What is made absolute means the same when it is read again, and no name ends in a library's error."""
+    try:
+        asked = parse_name(f"folder:{text}{options}")
+    except ValueError as error:
+        if str(error).startswith("dataset must be "):
+            return
+        raise
+    assert asked.path.is_absolute()
+    assert parse_name(asked.whole) == asked
+    assert full_name(asked.whole) == asked.whole
+
+
+def test_pictures_in_archives_have_a_limit_too(letters, tmp_path, monkeypatch):
+    for side in ("train", "test"):
+        (letters / side).mkdir()
+        for label in ("a", "b"):
+            shutil.copytree(letters / label, letters / side / label)
+            save(letters / side / label / "._0.png")
+            save(letters / side / "__MACOSX" / "0.png")
+    with tarfile.open(tmp_path / "x.tar.xz", "w:xz") as content:
+        content.add(letters, "letters")
+    found = decode(pictures_in_archive(tmp_path / "x.tar.xz"), "")
+    assert (len(found.train), len(found.test), found.classes) == (6, 6, ("a", "b"))
+    monkeypatch.setattr(pictures, "MOST_BYTES", 10)
+    with pytest.raises(ValueError, match=r"^letters/test/a/\d\.png is larger than a picture may be"):
+        list(pictures_in_archive(tmp_path / "x.tar.xz"))
 
 
 @pytest.mark.parametrize(
