@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nbutils.arrays import as_count, as_fired, as_labels, as_rng
+from nbutils.arrays import as_count, as_fired, as_frame, as_labels, as_rng
 from nbutils.datasheets import CONTROL
 from nbutils.display import interval_text
 from nbutils.events import MOST_DRAWS
@@ -35,13 +35,18 @@ def clarity(answers: pd.DataFrame) -> pd.DataFrame:
         weighted by their neurons, in [0, 1]), `communities` and `classes`: how many communities of at least 3 neurons
         there are, and how many classes have at least one that answers to them.
 
+    Raises:
+        TypeError: `answers` is no table.
+        ValueError: it lacks a column; names it.
+
     Examples:
         >>> rows = pd.DataFrame({"labels": "true", "run": "a", "epoch": 1, "neurons": [6, 4, 2]})
         >>> rows = rows.assign(answers_to=[3, 3, 5], preference=[0.5, 0.25, 1.0])
         >>> clarity(rows)[["preference", "communities", "classes"]].values.tolist()
         [[0.5, 2.0, 1.0]]
     """
-    counted = answers["neurons"] >= LEAST
+    needed = ("labels", "run", "epoch", "neurons", "answers_to", "preference")
+    counted = as_frame(answers, needed, "answers")["neurons"] >= LEAST
     rows = answers.assign(
         weighted=answers["preference"] * answers["neurons"],
         counted=counted,

@@ -22,7 +22,7 @@ import pandas as pd
 from nbutils.datasets import label_noise
 from nbutils.extras import EXTRAS
 from nbutils.files import read_parquet, replace_file
-from nbutils.results import Results, Specimen
+from nbutils.results import Results, Specimen, as_results
 
 __all__ = ["RESULTS", "archive_digest", "archive_folder", "has_archive", "read_archive", "write_archive"]
 
@@ -38,7 +38,7 @@ def write_archive(folder: Path, results: Results) -> None:
         folder: where they go.
         results: what a study found; the first network of every label condition is kept as a specimen.
     """
-    table = results.table
+    table = as_results(results).table
     measures = [name for name in table.columns if name not in (*NAMES, "epoch")]
     long = table.melt(["run", "epoch"], measures, "measure", "value").dropna(subset="value")
     long = long.sort_values(["run", "epoch", "measure"], ignore_index=True)

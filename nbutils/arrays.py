@@ -8,15 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "as_activations",
     "as_count",
     "as_fired",
+    "as_frame",
     "as_graph",
     "as_groups",
     "as_labels",
@@ -315,6 +319,17 @@ def require_level(value: float, name: str = "level") -> float:
     if not is_number(value) or not 0 < value < 1:
         raise ValueError(f"{name} must lie between 0 and 1, received {shown(value)}")
     return float(value)
+
+
+def as_frame(table: Any, columns: Sequence[str], name: str) -> pd.DataFrame:
+    """A pandas table with at least these columns."""
+    import pandas as pd
+
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"{name} must be a pandas.DataFrame, received {type(table).__name__}")
+    if missing := [column for column in columns if column not in table]:
+        raise ValueError(f"{name} must have the columns {missing}; it has {shown(list(table.columns), 200)}")
+    return table
 
 
 def share_count(share: float, total: int) -> int:

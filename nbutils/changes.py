@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nbutils.arrays import as_partitions, is_whole, shown
+from nbutils.arrays import as_frame, as_partitions, as_rng, is_whole, shown
 from nbutils.communities import detect_communities
 from nbutils.comparisons import measure_name
 from nbutils.consensus import agreed_communities
@@ -44,13 +44,13 @@ def phases(last: int) -> dict[int, str]:
     return {epoch: f"epochs {group[0] - 1}–{group[-1]}" for group in inside for epoch in group}
 
 
-def event_rates(evolution: pd.DataFrame, rng: np.random.Generator, draws: int = 999) -> pd.DataFrame:
+def event_rates(evolution: pd.DataFrame, rng: np.random.Generator | int, draws: int = 999) -> pd.DataFrame:
     """Events of each kind per step, by part of training and label condition.
 
     Args:
         evolution: one row per run and epoch from 1 on: `labels`, `run`, `epoch`, and a count of events per kind, as in
             the extra "evolution".
-        rng: source of randomness.
+        rng: source of randomness: a generator, or a seed.
         draws: resamples for each interval.
 
     Returns:
@@ -58,12 +58,19 @@ def event_rates(evolution: pd.DataFrame, rng: np.random.Generator, draws: int = 
         over networks of a network's mean number per step, `low`, `high` (95 % bootstrap interval over networks),
         `networks`.
 
+    Raises:
+        TypeError: `evolution` is no table.
+        ValueError: it has no rows or lacks a column.
+
     Examples:
         >>> steps = pd.DataFrame({"labels": "true", "run": ["a", "a", "b", "b"], "epoch": [2, 3, 2, 3]})
         >>> found = event_rates(steps.assign(**dict.fromkeys(KINDS, [1, 2, 1, 2])), np.random.default_rng(0))
         >>> found[["phase", "kind", "mean"]].head(1).values.tolist()
         [['epochs 1–3', 'continuation', 1.5]]
     """
+    rng = as_rng(rng)
+    if as_frame(evolution, ("labels", "run", "epoch", *KINDS), "evolution").empty:
+        raise ValueError("evolution must have at least one row, received none")
     named = evolution.assign(phase=evolution["epoch"].map(phases(int(evolution["epoch"].max()))))
     each = named.groupby(["labels", "phase", "run"], sort=False, observed=True)[list(KINDS)].mean()
     rows = []
@@ -75,19 +82,23 @@ def event_rates(evolution: pd.DataFrame, rng: np.random.Generator, draws: int = 
     return pd.DataFrame(rows, columns=["labels", "phase", "kind", "mean", "low", "high", "networks"])
 
 
-def settling(evolution: pd.DataFrame, table: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+def settling(evolution: pd.DataFrame, table: pd.DataFrame, rng: np.random.Generator | int) -> pd.DataFrame:
     """Whether communities still change in the last step, by more than the search for them wavers.
 
     Args:
         evolution: rows of the extra "evolution": `labels`, `run`, `epoch`, `agreement` of successive epochs.
         table: rows per run and epoch with `run`, `epoch`, `agreement` of searches of one graph at the last epoch.
-        rng: source of randomness.
+        rng: source of randomness: a generator, or a seed.
 
     Returns:
         One row per condition: `labels`, `networks`, `first_step`, `last_step` (mean agreement of successive epochs),
         `searches` (mean agreement of two searches of the last graph), `difference` (last step minus searches, mean
         over networks), `low`, `high` (its 95 % bootstrap interval), `reading`: "still changing" if the interval lies
         below 0, "as still as the search" if it lies above or has 0 as an end, else "cannot be told".
+
+    Raises:
+        TypeError: `evolution` or `table` is no table.
+        ValueError: one of them lacks a column.
 
     Examples:
         >>> runs = {"labels": "true", "run": list("abab"), "epoch": [1, 1, 2, 2]}
@@ -96,7 +107,9 @@ def settling(evolution: pd.DataFrame, table: pd.DataFrame, rng: np.random.Genera
         >>> found[["last_step", "searches", "reading"]].round(2).values.tolist()
         [[0.7, 0.9, 'still changing']]
     """
-    columns = ["run", "epoch", "agreement"]
+    columns, rng = ["run", "epoch", "agreement"], as_rng(rng)
+    as_frame(evolution, ("labels", *columns), "evolution")
+    as_frame(table, columns, "table")
     both = evolution.merge(table[columns], on=["run", "epoch"], suffixes=("", "_searches"))
     rows = []
     for labels in conditions_in(evolution):

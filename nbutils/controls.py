@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
+from nbutils.arrays import as_count, as_rng, is_among, shown
 from nbutils.evidence import RULES
 from nbutils.hypotheses import TESTS, evaluate_test, is_between, rows_of
-from nbutils.results import CONDITIONS, NOISE_LEVELS, Results
+from nbutils.results import CONDITIONS, NOISE_LEVELS, Results, as_results
 from nbutils.sceptic import PRIMARY
 
 __all__ = ["WORLDS", "control_outcomes", "control_shares", "made_up_study"]
@@ -45,9 +46,7 @@ def control_outcomes(results: Results, tries: int = 20) -> pd.DataFrame:
     Raises:
         ValueError: `tries` is below 1.
     """
-    if tries < 1:
-        raise ValueError(f"tries must be at least 1, received {tries!r}")
-    rows = []
+    results, tries, rows = as_results(results), as_count(tries, "tries"), []
     for place, test in enumerate(TESTS if len(results.table) else ()):
         table = rows_of(results, test)
         registered = None if table.empty else evaluate_test(test, table, draws=DRAWS)
@@ -87,7 +86,7 @@ def control_shares(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["control", "tests", "tries", *columns])
 
 
-def made_up_study(world: str, rng: np.random.Generator, seeds: int = RULES.seeds, epochs: int = 6) -> Results:
+def made_up_study(world: str, rng: np.random.Generator | int, seeds: int = RULES.seeds, epochs: int = 6) -> Results:
     """A study whose answer is known, to see what the tests make of it.
 
     Every network has a test and a training accuracy, which label noise lowers and chance shifts. Its modularity follows
@@ -96,7 +95,7 @@ def made_up_study(world: str, rng: np.random.Generator, seeds: int = RULES.seeds
 
     Args:
         world: one of `WORLDS`.
-        rng: source of randomness.
+        rng: source of randomness: a generator, or a seed.
         seeds: networks per label condition; half as many at the other levels of label noise.
         epochs: trained epochs.
 
@@ -104,15 +103,16 @@ def made_up_study(world: str, rng: np.random.Generator, seeds: int = RULES.seeds
         The results of a data set called "made up".
 
     Raises:
-        ValueError: there is no such world.
+        ValueError: there is no such world, or `seeds`, `epochs` or `rng` is out of range.
 
     Examples:
         >>> study = made_up_study("performance", np.random.default_rng(0))
         >>> round(evaluate_test("H2b", study.noise_grid()).estimate, 1)
         1.0
     """
-    if world not in WORLDS:
-        raise ValueError(f"world must be one of {', '.join(WORLDS)}, received {world!r}")
+    if not is_among(world, tuple(WORLDS)):
+        raise ValueError(f"world must be one of {', '.join(WORLDS)}, received {shown(world)}")
+    rng, seeds, epochs = as_rng(rng), as_count(seeds, "seeds", least=2), as_count(epochs, "epochs")
     levels = {"true": 0.0, "random": 1.0}
     networks = [(n, s) for n in NOISE_LEVELS for s in range(seeds if n in CONDITIONS else seeds // 2)]
     rows = []

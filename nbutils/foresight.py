@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from nbutils.arrays import as_count, as_frame, as_rng
 from nbutils.correlations import resampled_spearman
 from nbutils.series import partial_from
+from nbutils.stats import MOST_DRAWS
 
 __all__ = ["ALL_LABELS", "early_prediction"]
 
@@ -19,7 +21,7 @@ LEAST_RUNS = 4  # with three, a partial correlation of ranks is 1 or -1
 def early_prediction(
     table: pd.DataFrame,
     measures: Sequence[str],
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     *,
     early: Sequence[int] = (1, 2, 3),
     outcome: str = "test_accuracy",
@@ -36,7 +38,7 @@ def early_prediction(
         table: one row per run and epoch: `dataset`, `labels`, `run`, `epoch`, the outcome and the measures, such as
             the `table` of :class:`nbutils.results.Results`.
         measures: columns to try.
-        rng: source of randomness.
+        rng: source of randomness: a generator, or a seed.
         early: epochs to predict from.
         outcome: column to predict; its value at a run's last epoch is the final one.
         draws: resamples for each interval.
@@ -62,9 +64,8 @@ def early_prediction(
     References:
         The question: Jiang et al. (2020), arXiv:1912.02178, who condition on hyperparameters likewise.
     """
-    missing = [c for c in ("dataset", "labels", "run", "epoch", outcome, *measures) if c not in table]
-    if missing:
-        raise ValueError(f"table must have the columns {missing}; it has {list(table.columns)}")
+    rng, draws = as_rng(rng), as_count(draws, "draws", most=MOST_DRAWS)
+    as_frame(table, ("dataset", "labels", "run", "epoch", outcome, *measures), "table")
     last = table.loc[table.groupby("run")["epoch"].idxmax(), ["run", "epoch", outcome]]
     rows = table.merge(last.set_axis(["run", "last", "final"], axis=1), on="run")
     rows = rows[(rows["epoch"] < rows["last"]) & rows["epoch"].isin(early)].dropna(subset=["final", outcome])

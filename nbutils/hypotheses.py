@@ -15,7 +15,7 @@ from scipy.stats import false_discovery_control
 
 from nbutils.correlations import between_conditions, correlation, pairwise_correlation, session_permutation
 from nbutils.evidence import RULES, Evidence, is_registered
-from nbutils.results import CONDITIONS, Results
+from nbutils.results import CONDITIONS, Results, as_studies
 from nbutils.stats import bootstrap_interval, holm, sign_flip
 
 __all__ = [
@@ -72,12 +72,12 @@ def series_evidence(
         draws: resamples for the interval, and permutations.
 
     Returns:
-        One session permutation over the trained epochs (1, 2, ...); empty for fewer than two runs.
+        One session permutation over the trained epochs (1, 2, ...); empty for fewer than two runs or such epochs.
     """
     measure, direction = _measure_of(hypothesis)
     runs = table[(table["labels"] == condition) & (table["epoch"] > 0)]
     series = [runs.pivot(index="seed", columns="epoch", values=v).to_numpy() for v in (measure, "train_accuracy")]
-    if len(series[0]) < 2:
+    if min(series[0].shape) < 2:
         return []
     alternative = "greater" if direction > 0 else "less"
     tested = session_permutation(*series, _rng(), method=method, alternative=alternative, permutations=draws)
@@ -147,9 +147,12 @@ def collect_evidence(results: Sequence[Results]) -> list[Evidence]:
 
     Returns:
         The tests, data set by data set.
+
+    Raises:
+        TypeError: `results` is no list of results.
     """
     found: list[Evidence] = []
-    for result in results:
+    for result in as_studies(results, "results"):
         if result.table.empty:
             continue
         start, table = len(found), result.conditions()

@@ -10,7 +10,7 @@ import pandas as pd
 from nbutils.architectures import hidden_widths
 from nbutils.catalogue import parse_name
 from nbutils.datasets import TITLES
-from nbutils.results import Results
+from nbutils.results import Results, as_studies
 from nbutils.stats import bootstrap_interval
 from nbutils.turning import Turn, turning_point, when_reached
 
@@ -60,7 +60,7 @@ def long_runs(studies: Sequence[Results]) -> pd.DataFrame:
         weights so far), `chance` (training accuracy of a guess, 1 / classes), and `living_entropy` (the paper's entropy
         divided by the number of living neurons, at least one, bits).
     """
-    return _placed([(r, r.part("memorising")) for r in studies])
+    return _placed([(r, r.part("memorising")) for r in as_studies(studies)])
 
 
 def random_networks(studies: Sequence[Results]) -> pd.DataFrame:
@@ -72,7 +72,7 @@ def random_networks(studies: Sequence[Results]) -> pd.DataFrame:
     Returns:
         As :func:`long_runs`.
     """
-    tables = [(r, r.conditions()) for r in studies if len(r.table)]
+    tables = [(r, r.conditions()) for r in as_studies(studies) if len(r.table)]
     return _placed([(r, table[table["labels"] == "random"]) for r, table in tables])
 
 
@@ -206,7 +206,7 @@ def matched_table(studies: Sequence[Results], measures: Mapping[str, str] = ENTR
         a memorising run are left out.
     """
     rows = []
-    for result in studies:
+    for result in as_studies(studies):
         if (run := long_runs([result])).empty:
             continue
         own, title = learners(result), title_of(result)

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import false_discovery_control, rankdata
 
 from nbutils.arrays import as_count, as_groups, as_rng, as_series
-from nbutils.results import Results
+from nbutils.results import Results, as_results
 from nbutils.specifications import specifications, specified
 from nbutils.stats import MOST_DRAWS, permutation_result, permuted_orders
 
@@ -33,7 +33,7 @@ def grid_values(results: Results) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]
     Raises:
         ValueError: the data set has no grid, or its networks were not measured in every way.
     """
-    grid = results.noise_grid()
+    grid = as_results(results).noise_grid()
     if grid.empty:
         raise ValueError(f"results must have a grid of label noise, received those of {results.dataset!r} without one")
     last = grid[grid["epoch"] == grid.groupby("run")["epoch"].transform("max")].set_index("run")

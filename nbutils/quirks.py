@@ -12,7 +12,7 @@ import pandas as pd
 from nbutils.comparisons import naive_table
 from nbutils.evidence import RULES, verdict
 from nbutils.hypotheses import collect_evidence
-from nbutils.results import Results
+from nbutils.results import Results, as_results
 from nbutils.specifications import specifications
 from nbutils.stats import bootstrap_interval
 
@@ -67,7 +67,7 @@ def switched(results: Results) -> pd.DataFrame:
         Traceback (most recent call last):
         ValueError: results must hold the extra 'reconstruction', received those of 'digits' with no extras
     """
-    if "reconstruction" not in results.extras:
+    if "reconstruction" not in as_results(results).extras:
         given = ", ".join(results.extras) or "no extras"
         raise ValueError(
             f"results must hold the extra 'reconstruction', received those of {results.dataset!r} with {given}"

@@ -9,7 +9,7 @@ import pandas as pd
 
 from nbutils.correlations import correlation
 from nbutils.evidence import RULES
-from nbutils.results import Results
+from nbutils.results import Results, as_results
 from nbutils.stats import bootstrap_interval
 
 __all__ = ["NEURONS", "compare_trainings", "entropy_series", "published_table"]
@@ -28,7 +28,7 @@ def entropy_series(results: Results) -> dict[str, pd.DataFrame]:
         For each way of training, bits per epoch from 1 on and network: index `epoch`, one column per seed. Empty where
         networks do not have the `NEURONS` hidden neurons of the published one: a sum over neurons grows with them.
     """
-    if len(results.run("true").layers) != NEURONS:
+    if len(as_results(results).run("true").layers) != NEURONS:
         return {}
     found = {}
     for name, part in TRAININGS.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -148,6 +148,20 @@ class Results:
                 return self.specimens[address]()
         wanted = f"labels={labels!r}" + ("" if seed is None else f" and seed={seed!r}")
         raise ValueError(f"the study has no finished run with {wanted}")
+
+
+def as_results(results: Any, name: str = "results") -> Results:
+    """Results of a study, and nothing else."""
+    if not isinstance(results, Results):
+        raise TypeError(f"{name} must be Results, such as read_archive() gives them, received {type(results).__name__}")
+    return results
+
+
+def as_studies(studies: Any, name: str = "studies") -> Sequence[Results]:
+    """Results of several data sets, and nothing else."""
+    if not isinstance(studies, list | tuple) or not all(isinstance(one, Results) for one in studies):
+        raise TypeError(f"{name} must be a list of Results, received {type(studies).__name__} of something else")
+    return studies
 
 
 def labelled(table: pd.DataFrame, run: Run, parts: str) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from nbutils.confounds import GIVEN, held_fixed_table
 from nbutils.display import format_number
 from nbutils.evidence import RULES, Evidence, verdict
 from nbutils.hypotheses import TESTS, evaluate_test, is_between, rows_of
-from nbutils.results import Results
+from nbutils.results import Results, as_results
 from nbutils.sceptic import PRIMARY, Attack, plan_attacks, with_living
 from nbutils.stats import bootstrap_interval, sign_flip
 
@@ -53,6 +53,7 @@ def attacks(results: Results) -> pd.DataFrame:
     References:
         Steegen, Tuerlinckx, Gelman and Vanpaemel (2016), doi:10.1177/1745691616658637.
     """
+    results = as_results(results)
     registered, rows, results = registered_tests(results), [], with_living(results)
     for test, base in registered.items():
         own = [e for e in registered.values() if e.hypothesis == base.hypothesis]

@@ -35,7 +35,7 @@ def test_tests_that_decide_nothing_are_left_out(study):
     assert control_outcomes(replace(study, table=study.table.iloc[:0]), tries=1).empty
     true = study.table[study.table["labels"] == "true"].assign(parts="conditions")
     assert {"H2b", "H3b"}.isdisjoint(control_outcomes(replace(study, table=true), tries=1)["test"])
-    with pytest.raises(ValueError, match="tries must be at least 1, received 0"):
+    with pytest.raises(ValueError, match="tries must be a whole number of at least 1, received 0"):
         control_outcomes(study, tries=0)
 
 
