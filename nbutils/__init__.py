@@ -9,7 +9,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from nbutils import portable
 from nbutils.needs import needed_for
+
+if portable.is_portable():
+    portable.use_portable_arithmetic()  # before anything loads NumPy or PyTorch
 
 _WHERE = {
     "activations": ("activation_histogram", "class_means", "effective_rank", "firing"),
@@ -52,6 +56,7 @@ _WHERE = {
     "multiverse": ("curve_test", "grid_values", "readings"),
     "notebook": ("open_page",),
     "nulls": ("circular_shift_null", "within_class_null"),
+    "portable": ("is_portable",),
     "published": ("read_series",),
     "quirk_figures": ("entropy_panels", "modularity_panels", "published_panels"),
     "quirks": ("change_table", "shuffle_table", "switch_table", "switch_words", "switched"),

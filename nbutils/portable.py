@@ -1,0 +1,116 @@
+"""Portable mode: the same bits from every x86-64 processor with AVX2 and FMA, at the price of speed.
+
+The libraries under PyTorch and NumPy choose their instructions by processor, and sums of another width round differently.
+With `NBUTILS_PORTABLE=1` they are told to choose alike everywhere. They read these settings while they load, so the mode
+is set for a whole process: `python -m nbutils.portable` prints the settings for any other command, as in
+`env $(python -m nbutils.portable) jupyter lab`.
+
+This module imports nothing that it has to come before.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+__all__ = ["SWITCH", "is_portable", "processor", "processor_features", "settings", "use_portable_arithmetic"]
+
+SWITCH = "NBUTILS_PORTABLE"
+NEEDED = ("avx2", "fma")
+# Instruction sets by which numerical libraries choose their code, under the names that Linux gives them.
+FEATURES = (
+    *("sse4_2", "avx", "f16c", "fma", "avx2", "avx_vnni", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"),
+    *("avx512_bf16", "avx512_fp16", "amx_tile", "asimd", "asimddp", "bf16", "sve", "sve2"),
+)
+
+
+def is_portable() -> bool:
+    """Whether this process computes in portable mode.
+
+    Raises:
+        ValueError: `NBUTILS_PORTABLE` is neither 0 nor 1.
+    """
+    switch = os.environ.get(SWITCH, "")
+    if switch not in ("", "0", "1"):
+        raise ValueError(f"{SWITCH} must be 1 (on) or 0 (off), received {switch!r}")
+    return switch == "1"
+
+
+@cache
+def settings() -> dict[str, str]:
+    """Environment variables of portable mode.
+
+    MKL takes one code path for processors of all makers; ATen, oneDNN and OpenBLAS that of AVX2; NumPy that of every
+    processor.
+
+    Examples:
+        >>> settings()["MKL_CBWR"]
+        'COMPATIBLE'
+    """
+    numpy = tuple(int(part) for part in version("numpy").split(".")[:2])
+    wide = "X86_V3,X86_V4" if numpy >= (2, 4) else "AVX2,FMA3,AVX512F,AVX512CD,AVX512_SKX"
+    return {
+        "MKL_CBWR": "COMPATIBLE",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "OPENBLAS_CORETYPE": "Haswell",
+        "NPY_DISABLE_CPU_FEATURES": f"{wide},AVX512_ICL,AVX512_SPR",
+    }
+
+
+def use_portable_arithmetic() -> None:
+    """Put the settings into this process's environment, for the libraries that it is going to load.
+
+    Raises:
+        RuntimeError: it is too late, a setting contradicts, or the processor has no AVX2.
+    """
+    for name, value in settings().items():
+        if (found := os.environ.get(name, value)) != value:
+            raise RuntimeError(f"{SWITCH}=1 needs {name}={value}, but {name} is {found!r}; unset one of the two")
+    missing = {name: value for name, value in settings().items() if name not in os.environ}
+    loaded = [name for name in ("numpy", "torch") if name in sys.modules]
+    if missing and loaded:
+        raise RuntimeError(
+            f"{SWITCH}=1 must come before {loaded[0]} is imported: import nbutils first, or start with "
+            "env $(python -m nbutils.portable) and then your command"
+        )
+    if not set(NEEDED) <= set(processor_features()):
+        raise RuntimeError(f"{SWITCH}=1 needs Linux on an x86-64 processor with {' and '.join(NEEDED)}, not found here")
+    os.environ.update(missing)
+
+
+@cache
+def processor() -> str:
+    """Maker's name of this processor, with family, model and stepping where Linux tells them.
+
+    Examples:
+        >>> bool(processor())
+        True
+    """
+    facts = _facts()
+    name = facts.get("model name") or platform.processor() or platform.machine()
+    numbers = [facts[key] for key in ("cpu family", "model", "stepping") if key in facts]
+    return f"{name} ({'/'.join(numbers)})" if numbers else name
+
+
+@cache
+def processor_features() -> tuple[str, ...]:
+    """Instruction sets of this processor that numerical libraries ask for; empty where the system does not tell."""
+    facts = _facts()
+    present = set((facts.get("flags") or facts.get("Features") or "").split())
+    return tuple(name for name in FEATURES if name in present)
+
+
+@cache
+def _facts() -> dict[str, str]:
+    """What Linux says about the first processor."""
+    try:
+        first = Path("/proc/cpuinfo").read_text("utf-8", "replace").partition("\n\n")[0]
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
