@@ -12,8 +12,7 @@ from typing import Any
 from nbutils import portable
 from nbutils.needs import needed_for
 
-if portable.is_portable():
-    portable.use_portable_arithmetic()  # before anything loads NumPy or PyTorch
+portable.start()  # before anything loads NumPy or PyTorch
 
 _WHERE = {
     "activations": ("activation_histogram", "class_means", "effective_rank", "firing"),

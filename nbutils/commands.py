@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from nbutils import portable
 from nbutils.data_commands import add_data_command
 from nbutils.devices import DEVICES
 from nbutils.interrupts import stopped
@@ -76,6 +77,8 @@ def _parser() -> argparse.ArgumentParser:
     add_sweep_commands(commands)
     add_data_command(commands)
     add_study_command(commands)
+    settings = commands.add_parser("portable", help="print the environment of portable mode, for `env $(...) COMMAND`")
+    settings.set_defaults(command=_portable)
     for command in (run, pages, glance):
         command.add_argument("--datasets", nargs="+", default=["digits", "mnist-5k"], help="default: digits mnist-5k")
         command.add_argument("--seeds", type=int, default=10, help="networks per label condition (default: 10)")
@@ -157,6 +160,11 @@ def _glance(options: argparse.Namespace) -> int:
         with Counting(options.jobs or default_jobs()) as progress:
             results.append(study.compute(options.jobs, progress))
     write_glance(root, results, collect_evidence(results))
+    return 0
+
+
+def _portable(_options: argparse.Namespace) -> int:
+    print(*(f"{name}={value}" for name, value in {portable.SWITCH: "1", **portable.settings()}.items()))
     return 0
 
 

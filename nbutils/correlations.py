@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,7 +68,8 @@ def correlation(x: Any, y: Any, method: str = "spearman") -> float:
     _check_method(method)
     if len(a) < 2:
         return float("nan")
-    return float(_unit(a, method) @ _unit(b, method))
+    # Summed exactly: a library's dot product rounds by processor, by memory and by the order of the runs.
+    return math.fsum(_unit(a, method) * _unit(b, method))
 
 
 def pairwise_correlation(x: Any, y: Any, method: str = "spearman") -> np.ndarray:
@@ -230,7 +232,7 @@ def between_conditions(
     means = np.bincount(index, weights=m) / size, np.bincount(index, weights=a) / size
     ranks = _unit(means[0], "spearman"), _unit(means[1], "spearman")
     orders = permuted_orders(len(names), draws, rng)
-    test = permutation_result(float(ranks[0] @ ranks[1]), ranks[0][orders] @ ranks[1], alternative)
+    test = permutation_result(math.fsum(ranks[0] * ranks[1]), ranks[0][orders] @ ranks[1], alternative)
     members = [np.flatnonzero(index == k) for k in range(len(names))]
     chosen = rng.integers(len(names), size=(min(draws, 1999), len(names)))
     resamples = [np.concatenate([members[k] for k in row]) for row in chosen]
@@ -251,4 +253,4 @@ def _unit(values: np.ndarray, method: str) -> np.ndarray:
         return np.zeros(len(values))
     ranked = stats.rankdata(values) if method == "spearman" else ordinary(values)
     centred = ranked - ranked.mean()
-    return centred / np.linalg.norm(centred)
+    return centred / math.sqrt(math.fsum(centred * centred))

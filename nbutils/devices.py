@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbutils.arrays import as_count, as_fired, is_among, shown
+from nbutils.portable import is_portable
 
 if TYPE_CHECKING:
     import torch
@@ -23,13 +24,14 @@ def resolve_device(device: str) -> str:
     """The device that a name stands for: "cpu" or "cuda".
 
     Args:
-        device: "cpu"; "cuda"; or "auto", which is CUDA where PyTorch finds a usable device, else the processor.
+        device: "cpu"; "cuda"; or "auto", which is CUDA where PyTorch finds a usable device, else the processor; in
+            portable mode (see :mod:`nbutils.portable`) always the processor.
 
     Returns:
         "cpu" or "cuda". PyTorch is imported only where it has to be asked.
 
     Raises:
-        ValueError: another name, or "cuda" without a usable device.
+        ValueError: another name, or "cuda" without a usable device or in portable mode.
 
     Examples:
         >>> resolve_device("cpu")
@@ -37,8 +39,10 @@ def resolve_device(device: str) -> str:
     """
     if not is_among(device, DEVICES):
         raise ValueError(f"device must be 'auto', 'cpu' or 'cuda', received {shown(device)}")
-    if device == "cpu":
-        return device
+    if device == "cuda" and is_portable():
+        raise ValueError("device is 'cuda', but in portable mode only the processor computes; use 'cpu' or 'auto'")
+    if device == "cpu" or is_portable():
+        return "cpu"
     import torch
 
     found = torch.cuda.is_available()

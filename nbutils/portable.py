@@ -1,9 +1,9 @@
 """Portable mode: the same bits from every x86-64 processor with AVX2 and FMA, at the price of speed.
 
-The libraries under PyTorch and NumPy choose their instructions by processor, and sums of another width round differently.
-With `NBUTILS_PORTABLE=1` they are told to choose alike everywhere. They read these settings while they load, so the mode
-is set for a whole process: `python -m nbutils.portable` prints the settings for any other command, as in
-`env $(python -m nbutils.portable) jupyter lab`.
+The libraries under PyTorch and NumPy choose their instructions by processor, and sums of another width round
+differently. With `NBUTILS_PORTABLE=1` they are told to choose alike everywhere. They read these settings while they
+load, so the mode is set for a whole process: `python -m nbutils portable` prints the settings for any other command, as
+in `env $(python -m nbutils portable) jupyter lab`.
 
 This module imports nothing that it has to come before.
 """
@@ -17,7 +17,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-__all__ = ["SWITCH", "is_portable", "processor", "processor_features", "settings", "use_portable_arithmetic"]
+__all__ = ["SWITCH", "is_portable", "limits", "processor", "processor_features", "settings", "start"]
 
 SWITCH = "NBUTILS_PORTABLE"
 NEEDED = ("avx2", "fma")
@@ -62,12 +62,30 @@ def settings() -> dict[str, str]:
     }
 
 
-def use_portable_arithmetic() -> None:
-    """Put the settings into this process's environment, for the libraries that it is going to load.
+def limits() -> dict[str, str]:
+    """Variables set here, by portable mode or by hand, that keep libraries from some instruction sets."""
+    return {name: os.environ[name] for name in (*settings(), "MKL_ENABLE_INSTRUCTIONS") if name in os.environ}
+
+
+def start() -> None:
+    """In portable mode, put the settings into this process's environment, for the libraries that it is going to load.
 
     Raises:
+        ValueError: `NBUTILS_PORTABLE` is neither 0 nor 1.
         RuntimeError: it is too late, a setting contradicts, or the processor has no AVX2.
+        SystemExit: either of them, on the command line.
     """
+    try:
+        if is_portable():
+            _set()
+    except (RuntimeError, ValueError) as error:
+        if sys.argv[:1] == ["-m"]:  # what Python puts there while `python -m nbutils` loads the package
+            print(f"error: {error}", file=sys.stderr)
+            raise SystemExit(2) from None
+        raise
+
+
+def _set() -> None:
     for name, value in settings().items():
         if (found := os.environ.get(name, value)) != value:
             raise RuntimeError(f"{SWITCH}=1 needs {name}={value}, but {name} is {found!r}; unset one of the two")
@@ -76,7 +94,7 @@ def use_portable_arithmetic() -> None:
     if missing and loaded:
         raise RuntimeError(
             f"{SWITCH}=1 must come before {loaded[0]} is imported: import nbutils first, or start with "
-            "env $(python -m nbutils.portable) and then your command"
+            "env $(python -m nbutils portable) and then your command"
         )
     if not set(NEEDED) <= set(processor_features()):
         raise RuntimeError(f"{SWITCH}=1 needs Linux on an x86-64 processor with {' and '.join(NEEDED)}, not found here")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import os
 import platform
 import subprocess
 from collections import Counter
@@ -18,14 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import nbutils
+from nbutils.cores import compute_threads
+from nbutils.portable import is_portable, limits, processor, processor_features
 
 __all__ = [
     "again_because",
+    "arithmetic",
     "code_digest",
     "differences",
     "digest_of",
     "environment",
-    "is_portable",
     "modules_behind",
     "notebook_code",
     "provenance",
@@ -136,11 +137,6 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def is_portable() -> bool:
-    """Whether NBUTILS_PORTABLE=1 asks for arithmetic that is the same on every processor."""
-    return os.environ.get("NBUTILS_PORTABLE") == "1"
-
-
 def environment() -> dict[str, Any]:
     """What can change a number besides code, data and parameters; part of the address of all that is kept.
 
@@ -218,21 +214,43 @@ def _value(name: str, where: Mapping[str, Any]) -> str:
     return str(where.get(name, MISSING))
 
 
+def arithmetic() -> dict[str, Any]:
+    """What decides how this process rounds, beyond versions: two that are equal compute the same bits.
+
+    Returns:
+        {"name", "features", "threads", "limits", "portable"}: of the processor, its instruction sets between spaces,
+        compute threads, environment variables that keep libraries from some of the instruction sets, and whether
+        portable mode is on (see :mod:`nbutils.portable`), in which the others do not matter.
+
+    Examples:
+        >>> arithmetic()["portable"]
+        False
+    """
+    return {
+        "name": processor(),
+        "features": " ".join(processor_features()),
+        "threads": compute_threads(),
+        "limits": limits(),
+        "portable": is_portable(),
+    }
+
+
 def provenance() -> dict[str, Any]:
     """Commit, versions, machine and time of now.
 
     Returns:
-        {"commit", "versions", "machine", "device", "time"}; `commit` ends in "+" when tracked files were changed,
-        `time` is UTC in ISO 8601.
+        {"commit", "versions", "machine", "processor", "device", "time"}; `commit` ends in "+" when tracked files were
+        changed, `processor` is what :func:`arithmetic` returns, `time` is UTC in ISO 8601.
 
     Examples:
         >>> sorted(provenance())
-        ['commit', 'device', 'machine', 'time', 'versions']
+        ['commit', 'device', 'machine', 'processor', 'time', 'versions']
     """
     return {
         "commit": _commit(),
         "versions": dict(_versions()),
         "machine": f"{platform.system()} {platform.machine()}",
+        "processor": arithmetic(),
         "device": "cpu",
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -184,4 +184,5 @@ def run_rows(run: Run, parts: str) -> dict[str, Any]:
         "seconds": run.record["seconds"],
         **{name: origin[name] for name in ("commit", "time", "machine")},
         "versions": json.dumps(origin["versions"], sort_keys=True),
+        "processor": json.dumps(origin["processor"], sort_keys=True),
     }

@@ -31,6 +31,7 @@ def add_study_command(commands: argparse._SubParsersAction) -> None:
     study.add_argument("dataset", nargs="?", choices=DATASETS, default="mnist", help="default: mnist")
     study.add_argument("--jobs", type=positive, help="processes (default: one per core)")
     study.add_argument("--root", type=Path, default=Path.cwd(), help="the project's folder (default: here)")
+    study.add_argument("--into", type=Path, help="folder to write tables into (default: book/results)")
     how = study.add_mutually_exclusive_group()
     how.add_argument("--plan", action="store_true", help="only say what is missing and how long it would take")
     how.add_argument("--finished", action="store_true", help="compute nothing, write tables of the runs that are there")
@@ -58,14 +59,16 @@ def _study(options: argparse.Namespace) -> int:
     from nbutils.store import store_folder
     from nbutils.study import about_data, collect, compute_missing, failures
 
-    jobs, folder = options.jobs or default_jobs(), project_folder(options.root) / RESULTS / options.dataset
+    jobs = options.jobs or default_jobs()
+    committed = (options.root.resolve() if options.into else project_folder(options.root)) / RESULTS
+    folder = (options.into or committed).resolve() / options.dataset
     tasks = reference_tasks(options.dataset)
     missing = [task for task in tasks if not task.done]
     print(f"Study of {options.dataset}: {len(tasks)} runs, {len(missing)} to compute; store: {store_folder()}")
     if missing and not options.finished:
         for reason in again_because(made_elsewhere(task.run for task in missing)):
             print(reason)
-        print(f"Time: {_forecast(folder, missing, jobs)}.", flush=True)
+        print(f"Time: {_forecast(committed / options.dataset, missing, jobs)}.", flush=True)
     if options.plan:
         return 0
     if options.finished:
