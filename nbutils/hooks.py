@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.utils.parametrize import is_parametrized
 from torch.nn.utils.rnn import PackedSequence
 
 from nbutils.arrays import as_count, is_among, shown
@@ -18,6 +19,7 @@ from nbutils.batches import Batch, Feeder, stream
 from nbutils.layouts import Layout, Reading, read_layers
 
 __all__ = [
+    "as_written",
     "capture",
     "capture_activations",
     "check_all_ran",
@@ -25,7 +27,6 @@ __all__ = [
     "evaluating",
     "matching_layers",
     "observed",
-    "uncompiled",
 ]
 
 MOST = 1024  # examples per forward pass, unless told
@@ -38,8 +39,8 @@ def matching_layers(model: nn.Module, layers: str | Collection[str] = "*") -> li
     Args:
         model: any PyTorch module.
         layers: shell-style wildcard over the names of `model.named_modules()`, several separated by spaces or in a
-            list. Only leaf modules (those that hold no other) are matched, and attention, which never runs the module
-            that it holds; a model without submodules is its own leaf, named "".
+            list. Only leaf modules (those that hold no other) are matched, attention among them, for it never runs the
+            module that it holds; a model without submodules is its own leaf, named "".
 
     Returns:
         The matching names, at least one.
@@ -53,6 +54,8 @@ def matching_layers(model: nn.Module, layers: str | Collection[str] = "*") -> li
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"model must be a PyTorch module, received {type(model).__name__}")
+    if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
+        raise ValueError("model is TorchScript, which cannot be looked into; pass the module that it was made from")
     if not isinstance(layers, str | list | tuple) or not all(isinstance(one, str) for one in layers):
         raise ValueError(
             f"layers must be wildcards over layer names, a string or a list of strings, received {shown(layers)}"
@@ -66,12 +69,17 @@ def matching_layers(model: nn.Module, layers: str | Collection[str] = "*") -> li
 
 
 def _leaves(model: nn.Module) -> dict[str, nn.Module]:
-    attention = [m for m in model.modules() if type(m).forward is nn.MultiheadAttention.forward]
-    unused = {id(part) for one in attention for part in one.children()}
+    """Modules that hold no other which runs as a layer."""
+    parts: set[int] = set()
+    for module in model.modules():
+        if type(module).forward is nn.MultiheadAttention.forward:
+            parts |= {id(part) for part in module.children()}
+        if is_parametrized(module):  # its weights are computed by modules
+            parts |= {id(part) for part in module.parametrizations.modules()}
     return {
         name: module
         for name, module in model.named_modules()
-        if id(module) not in unused and (module in attention or not any(True for _ in module.children()))
+        if id(module) not in parts and all(id(part) in parts for part in module.children())
     }
 
 
@@ -186,22 +194,29 @@ def observed(
     handles = [model.register_forward_pre_hook(lambda *_: seen.clear())]
     try:
         handles += [modules[name].register_forward_hook(record(name)) for name in names]
-        with uncompiled():
+        with as_written():
             yield seen
     finally:
         for handle in handles:
             handle.remove()
 
 
-def uncompiled() -> AbstractContextManager[Any]:
-    """Run compiled models as they were written meanwhile: compiled code leaves hooks out.
+@contextmanager
+def as_written() -> Iterator[None]:
+    """Run models module by module meanwhile: compiled code and the short way through transformers leave hooks out.
 
     Examples:
-        >>> with uncompiled():
+        >>> with as_written():
         ...     nn.ReLU()(torch.ones(1)).item()
         1.0
     """
-    return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
+    short = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext():
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(short)
 
 
 @contextmanager

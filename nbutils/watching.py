@@ -20,13 +20,13 @@ from nbutils.arrays import as_labels, is_number, shown
 from nbutils.batches import gather
 from nbutils.devices import device_counts, on_processor
 from nbutils.hooks import (
+    as_written,
     capture_activations,
     check_all_ran,
     check_output,
     evaluating,
     matching_layers,
     observed,
-    uncompiled,
 )
 from nbutils.layouts import Layout, NonFiniteError, Reading, read_layers
 from nbutils.measures import MeasureSpec, measure_communities, measure_entropies
@@ -77,7 +77,7 @@ def count_cofiring(
         raise ValueError(f"threshold must be a finite number, received {shown(threshold)}")
     modules, waiting = dict(model.named_modules()), _Waiting(model, read_layers(model, names, layout), float(threshold))
     with ExitStack() as wrapped:
-        wrapped.enter_context(uncompiled())
+        wrapped.enter_context(as_written())
         for name in names:
             wrapped.enter_context(_wrapped(modules[name], partial(waiting.run_layer, waiting.readings[name])))
         wrapped.enter_context(_wrapped(model, waiting.run_model))  # last: a model may be its own only layer
@@ -141,10 +141,10 @@ class _Waiting:
             return output
         name = reading.name
         values = tensor = check_output(name, output, self._noted)
-        if tensor.ndim != 2 or tensor.dtype != torch.float32 or reading.dims is not None:
+        if tensor.ndim != 2 or tensor.dtype != torch.float32 or (reading.dims is not None and 2 not in reading.dims):
             values = reading.neurons(reading.batch_first(tensor.detach()))
-        if tensor.ndim == 2 and values.dtype == tensor.dtype and (self._in_place is None or name in self._in_place):
-            values = values.detach().clone()
+        elif self._in_place is None or name in self._in_place:
+            values = tensor.detach().clone()
         self._noted[name] = values, tensor, tensor._version
         return output
 

@@ -358,6 +358,41 @@ def test_a_transformer_layer_runs_its_parts_one_by_one():
     assert found["norm2"] == by_hand(model.norm2(first + model.linear2(hidden.relu())), (1,))
 
 
+def test_a_transformer_with_a_mask_of_what_is_padding():
+    """PyTorch has a short way here, through nested tensors, which hooks cannot follow."""
+
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            layer = nn.TransformerEncoderLayer(6, 2, 8, dropout=0.0, batch_first=True)
+            self.encoder = nn.TransformerEncoder(layer, 1)
+
+        def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            return self.encoder(x, src_key_padding_mask=mask)
+
+    model, x, mask = Masked(), torch.randn(20, 5, 6), torch.arange(5).repeat(20, 1) > 2
+    layer = model.encoder.layers[0]
+    found = captured(model, (x, mask), "*.linear1")["encoder.layers.0.linear1"]
+    first = layer.norm1(x + layer.self_attn(x, x, x, key_padding_mask=mask)[0])
+    assert found == by_hand(layer.linear1(first), (1,))
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
+@pytest.mark.parametrize("norm", [nn.utils.parametrizations.weight_norm, nn.utils.parametrizations.spectral_norm])
+def test_weights_that_modules_compute_are_no_layers(norm):
+    model, x = nn.Sequential(norm(nn.Linear(6, 4)), nn.ReLU()).eval(), torch.randn(20, 6)
+    found = captured(model, x)
+    assert list(found) == ["0", "1"]
+    assert found["0"] == by_hand(functional.linear(x, model[0].weight, model[0].bias))
+
+
+@pytest.mark.filterwarnings("ignore:.*deprecated")
+def test_torchscript_is_refused():
+    model, x = nn.Sequential(nn.Linear(6, 4)), torch.randn(20, 6)
+    with pytest.raises(ValueError, match="model is TorchScript, which cannot be looked into"):
+        captured(torch.jit.trace(model, x), x)
+
+
 def test_shared_modules_and_shared_weights():
     class Shared(nn.Module):
         def __init__(self) -> None:
