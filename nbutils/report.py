@@ -19,7 +19,7 @@ __all__ = ["report_inputs", "report_template", "write_report"]
 
 TEMPLATE = "sweep_report.ipynb"
 PACKAGE = Path(__file__).parent
-BOOK_LINK = re.compile(r"\[([^\]]*)\]\(\.\./book/[^)]*\)")
+BOOK_LINK = re.compile(r"\[([^\[\]\n]*)\]\(\.\./book/[^)\n]*\)")
 SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
 SHELL = """<!DOCTYPE html>
 <html lang="en">

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from nbutils.report import write_report
 from nbutils.store import Store
 from nbutils.tables import pivot, read_results, select
 
@@ -180,7 +182,7 @@ def test_parameters_named_like_columns_and_of_mixed_types(
     assert set(table["value"]) == {1.0}
 
 
-def test_a_report_of_any_sweep(write_notebook, write_sweep, nbutils_cli, tmp_path, own_store):
+def test_a_report_of_any_sweep(write_notebook, write_sweep, nbutils_cli, tmp_path, own_store, root, monkeypatch):
     """In a folder of its own: the report's notebook comes with the package."""
     write_notebook(MEASURE, "if x == 3 and seed == 1: raise ValueError('odd')")
     file = write_sweep(grid={"x": [1, 2, 3], "y": [0.5, 1.5]}, seeds=2)
@@ -195,8 +197,17 @@ def test_a_report_of_any_sweep(write_notebook, write_sweep, nbutils_cli, tmp_pat
     assert "<script" not in page
     assert "<link" not in page
     assert 'src="http' not in page
-    assert "../book/" not in page, "no link that leads nowhere"
     nbformat.validate(nbformat.read(tmp_path / "runs/sweep/report.ipynb", as_version=4))
+    assert "book/sweeps.md" in page
+    package = tmp_path / "installed/nbutils"
+    shutil.copytree(root / "notebooks", package / "notebooks")
+    monkeypatch.setattr("nbutils.report.PACKAGE", package)
+    monkeypatch.chdir(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nbutils.engine.execute", lambda *_: pytest.fail("executed again"))
+        page = write_report(Path("runs/sweep/results.parquet")).read_text()
+    assert "How to declare a sweep is in Sweeps." in page
+    assert "book/" not in page, "no link that leads nowhere"
     wrong = nbutils_cli("report", file, "--metric", "prodct")
     assert wrong.returncode == 2
     assert "did you mean 'product'?" in wrong.stderr

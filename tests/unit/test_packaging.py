@@ -14,6 +14,7 @@ import pytest
 
 import nbutils
 from nbutils.needs import EXTRAS
+from nbutils.report import TEMPLATE, report_template
 
 # Packages that are imported under another name than they are installed.
 DISTRIBUTIONS = {
@@ -72,6 +73,14 @@ def test_the_environment_of_the_book_has_all_of_it(root):
     core, extras = declared(root)
     brought = {"llvmlite", "ipython", "ipykernel", "jupyter-client", "nbconvert", "nbformat"}  # by numba and jupyter
     assert core.union(*extras.values()) - brought <= listed
+
+
+def test_the_report_s_notebook_travels_with_the_package(root):
+    setup = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    assert set(setup["packages"]) == {"nbutils", "nbutils.notebooks"}
+    folder = root / setup["package-dir"]["nbutils.notebooks"]
+    assert [folder / name for name in setup["package-data"]["nbutils.notebooks"]] == [root / "notebooks" / TEMPLATE]
+    assert report_template().is_file()
 
 
 def test_readers_are_told_versions_that_belong_together(root):
