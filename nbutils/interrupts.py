@@ -60,9 +60,9 @@ def one_interrupt() -> Iterator[None]:
     try:
         yield
     finally:
-        if not first:
-            for number, handler in before.items():
-                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        for number, handler in before.items():
+            # The interpreter gives signals back to the system at its very end, where another one would kill; not these.
+            signal.signal(number, signal.SIG_IGN if first else signal.SIG_DFL if handler is None else handler)
 
 
 def stopped(reason: KeyboardInterrupt) -> int:

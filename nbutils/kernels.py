@@ -7,7 +7,6 @@ import gc
 import math
 import os
 import random
-import shutil
 import signal
 import sys
 import threading
@@ -23,6 +22,8 @@ from jupyter_client.asynchronous import AsyncKernelClient
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+
+from nbutils.scratch import remove_folder
 
 __all__ = ["LOG", "PrivateKernelManager", "WarmKernelManager", "fork_kernel", "kernel_manager"]
 
@@ -219,5 +220,5 @@ def _end_with_parent(pipe: int, folder: Path) -> None:
     """Wait until the parent's end of the pipe closes; then take the private folder and all child processes along."""
     while os.read(pipe, 1):
         pass
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_folder(folder)
     os.killpg(os.getpgrp(), signal.SIGKILL)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-__all__ = ["clear_stale", "process_folder", "scratch_folder"]
+__all__ = ["clear_stale", "process_folder", "remove_folder", "scratch_folder"]
 
 LOCK = ".lock"
 LONGEST = 80  # characters: the path of a socket may have about a hundred
@@ -38,12 +38,12 @@ def scratch_folder() -> Iterator[Path]:
         False
     """
     clear_stale()
-    folder = Path(tempfile.mkdtemp(prefix="", dir=_base()))
+    folder = _new_folder()
     try:
         with FileLock(folder / LOCK):
             yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
 
 
 def process_folder() -> Path:
@@ -56,25 +56,41 @@ def process_folder() -> Path:
     pid = os.getpid()
     if pid not in _owned:
         clear_stale()
-        folder = Path(tempfile.mkdtemp(prefix="", dir=_base()))
+        folder = _new_folder()
         # Not a FileLock: a forked child that tidied up its copy would open it for the parent, too.
         fcntl.flock(os.open(folder / LOCK, os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)
         _owned[pid] = folder
-        Finalize(None, shutil.rmtree, args=(folder, True), exitpriority=-200)  # does nothing in a forked child
+        Finalize(None, remove_folder, args=(folder,), exitpriority=-200)  # does nothing in a forked child
     return _owned[pid]
 
 
 def clear_stale() -> int:
     """Remove folders whose owners are gone; returns how many."""
-    removed = 0
-    for folder in _base().iterdir():
+    removed, folders = 0, []
+    with suppress(FileNotFoundError):  # as in `_new_folder`
+        folders = list(_base().iterdir())
+    for folder in folders:
         with suppress(OSError, Timeout):
             if time.time() - folder.stat().st_mtime < FRESH_SECONDS:
                 continue
             with FileLock(folder / LOCK, timeout=0):
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_folder(folder)
                 removed += 1
     return removed
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a scratch folder, and the folder of all of them if it was the last."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        folder.parent.rmdir()
+
+
+def _new_folder() -> Path:
+    for _ in range(100):
+        with suppress(FileNotFoundError):  # somebody else's was the last, and the parent went with it
+            return Path(tempfile.mkdtemp(prefix="", dir=_base()))
+    raise FileNotFoundError(f"no temporary folder can be made in {tempfile.gettempdir()}")
 
 
 def _base() -> Path:

@@ -7,7 +7,6 @@ ends with the process that started it, however that one ended.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -17,12 +16,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import connection, current_process, forkserver, get_context, parent_process
+from multiprocessing import connection, current_process, forkserver, get_context, parent_process, resource_tracker
 from multiprocessing.context import BaseContext
+from pathlib import Path
 from typing import Any
 
 from nbutils.cores import SHARE_VARIABLES, default_jobs, threads_each
-from nbutils.scratch import process_folder
+from nbutils.scratch import process_folder, remove_folder
 
 __all__ = ["Lost", "TryAgain", "run_tasks"]
 
@@ -187,6 +187,7 @@ class _Pool:
         folder = str(process_folder())
         if current_process()._config.setdefault("tempdir", folder) == folder:
             self.folder = folder
+        resource_tracker.ensure_running()  # which would lift the block
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             forkserver.ensure_running()
@@ -263,7 +264,7 @@ def _end_with_parent(folder: str) -> None:
     if parent is not None:
         connection.wait([parent.sentinel])
         if folder:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(Path(folder))
         if hasattr(os, "killpg"):
             os.killpg(os.getpgrp(), signal.SIGKILL)
         os._exit(1)

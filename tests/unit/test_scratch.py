@@ -34,8 +34,7 @@ def test_folders_disappear_even_after_an_exception(own_temp):
 
     with pytest.raises(KeyError):
         fail()
-    [base] = own_temp.iterdir()
-    assert not list(base.iterdir())
+    assert not list(own_temp.iterdir())
 
 
 def test_folders_in_use_stay_and_those_of_killed_owners_go(own_temp):
