@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
+from multiprocessing import resource_tracker
 from typing import Any
 
 from nbutils.cores import default_jobs
+from nbutils.scratch import scratch_folder
 from nbutils.workers import Lost, run_tasks
 
 __all__ = ["LOCAL", "dask_runner"]
@@ -36,17 +40,11 @@ def dask_runner(
     Raises:
         ValueError: no scheduler answers at `address`, or it has no worker.
     """
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
-    local = address == LOCAL
-    cluster = (
-        LocalCluster(n_workers=jobs or default_jobs(), threads_per_worker=1, processes=True, dashboard_address=None)
-        if local
-        else None
-    )
-    try:
+    with _quiet(), _cluster(jobs) if address == LOCAL else nullcontext(address) as place:
         try:
-            client = Client(cluster or address, timeout=PATIENCE[0])
+            client = Client(place, timeout=PATIENCE[0])
         except (OSError, ValueError) as error:
             raise ValueError(f"scheduler: no Dask scheduler answers at {address!r} ({error})") from None
         with client:
@@ -54,21 +52,65 @@ def dask_runner(
                 client.wait_for_workers(1, timeout=PATIENCE[1])
             except TimeoutError:
                 raise ValueError(f"scheduler: {address} has no worker; start one with: dask worker {address}") from None
-            yield partial(_run, client), sum(client.ncores().values())
+            yield partial(_run, client, address), sum(client.ncores().values())
+
+
+@contextmanager
+def _cluster(jobs: int | None) -> Iterator[Any]:
+    """A cluster on this machine: deaf to the keyboard, and with all its temporary files in a folder that is removed."""
+    import dask
+    from distributed import LocalCluster
+
+    with scratch_folder() as folder, dask.config.set({"temporary-directory": str(folder)}):
+        with _deaf():  # its threads and processes inherit that
+            cluster = LocalCluster(
+                n_workers=jobs or default_jobs(),
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+                env={"TMPDIR": str(folder)},
+            )
+        with cluster:
+            yield cluster
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which would lift the block
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
     finally:
-        if cluster:
-            cluster.close()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run(client: Any, task: Callable, items: Sequence[Any], **options: Any) -> Iterator[tuple[Any, Any]]:
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the log of Dask's own threads: what matters to the user becomes an error's sentence."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(before)  # not after an error: those threads go on complaining until the process ends
+
+
+def _run(client: Any, address: str, task: Callable, items: Sequence[Any], **options: Any) -> Iterator[tuple[Any, Any]]:
     """Keep every worker busy with a short queue: a stop leaves little behind, and new workers get their share."""
-    from distributed import KilledWorker, as_completed
+    from distributed import CancelledError, KilledWorker, as_completed
 
+    lost = ConnectionError(f"scheduler: the Dask scheduler at {address} was lost")
     waiting, doing = iter(items), {}
     finished = as_completed()
 
     def submit_some() -> None:
-        while len(doing) < max(2, 2 * sum(client.ncores().values())):
+        try:
+            cores = sum(client.ncores().values())
+        except (OSError, CancelledError):
+            raise lost from None
+        while len(doing) < max(2, 2 * cores):
             item = next(waiting, None)
             if item is None:
                 return
@@ -80,7 +122,10 @@ def _run(client: Any, task: Callable, items: Sequence[Any], **options: Any) -> I
         submit_some()
         for future in finished:
             item = doing.pop(future)
-            error = future.exception()
+            try:
+                error = future.exception()
+            except (OSError, CancelledError):
+                raise lost from None
             submit_some()
             if isinstance(error, KilledWorker):
                 yield item, Lost("its workers died, one after the other (out of memory?)")
@@ -89,7 +134,8 @@ def _run(client: Any, task: Callable, items: Sequence[Any], **options: Any) -> I
             else:
                 yield item, future.result()
     finally:
-        client.cancel(list(doing))
+        with suppress(OSError, CancelledError):
+            client.cancel(list(doing))
 
 
 def _in_a_process(task: Callable, item: Any, options: dict[str, Any]) -> Any:

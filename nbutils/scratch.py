@@ -13,7 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-__all__ = ["clear_stale", "process_folder", "remove_folder", "scratch_folder"]
+__all__ = ["clear_after", "clear_stale", "process_folder", "remove_folder", "scratch_folder"]
 
 LOCK = ".lock"
 LONGEST = 80  # characters: the path of a socket may have about a hundred
@@ -76,7 +76,16 @@ def clear_stale() -> int:
             with FileLock(folder / LOCK, timeout=0):
                 remove_folder(folder)
                 removed += 1
+    _remove_if_empty()
     return removed
+
+
+def clear_after(pid: int) -> None:
+    """Remove the folders of a process that this one has killed, at once."""
+    with suppress(OSError):
+        for folder in list(_base().glob(f"{pid}-*")):
+            remove_folder(folder)
+    _remove_if_empty()
 
 
 def remove_folder(folder: Path) -> None:
@@ -86,10 +95,15 @@ def remove_folder(folder: Path) -> None:
         folder.parent.rmdir()
 
 
+def _remove_if_empty() -> None:
+    with suppress(OSError):
+        _base().rmdir()
+
+
 def _new_folder() -> Path:
     for _ in range(100):
         with suppress(FileNotFoundError):  # somebody else's was the last, and the parent went with it
-            return Path(tempfile.mkdtemp(prefix="", dir=_base()))
+            return Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=_base()))
     raise FileNotFoundError(f"no temporary folder can be made in {tempfile.gettempdir()}")
 
 

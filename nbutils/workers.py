@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from nbutils.cores import SHARE_VARIABLES, default_jobs, threads_each
-from nbutils.scratch import process_folder, remove_folder
+from nbutils.scratch import clear_after, process_folder, remove_folder
 
 __all__ = ["Lost", "TryAgain", "run_tasks"]
 
@@ -138,6 +138,7 @@ class _Worker:
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.kill()
             self.process.join()
+            clear_after(self.process.pid)
         self.pool.workers.remove(self)
 
 

@@ -191,3 +191,17 @@ def test_nobody_there_is_one_sentence(write_notebook, write_sweep, nbutils_cli, 
     assert done.returncode == 2
     assert "error: scheduler: no Dask scheduler answers at 'tcp://127.0.0.1:9'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_lost_scheduler_is_one_line(write_notebook, write_sweep, start_sweep, start_cluster, tmp_path, own_store):
+    cluster = start_cluster("cluster", workers=1)
+    write_notebook(log(tmp_path), SLEEP, RECORD)
+    driver = start_sweep(write_sweep(grid={"x": list(range(9))}, fixed={"y": 0.5}), "--scheduler", cluster.address)
+    assert wait_for(lambda: Store("notebooks").addresses())
+    cluster.processes[0].kill()
+    code, text = driver.finish()
+    assert code == 1
+    assert text.splitlines()[1:] == [
+        f"error: scheduler: the Dask scheduler at {cluster.address} was lost; everything finished so far is kept"
+    ]
+    assert len(read_results(tmp_path / "runs/sweep/results.parquet")) >= 1
