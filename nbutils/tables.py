@@ -7,7 +7,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,7 @@ class ResultsTable:
         table = pd.DataFrame(rows, columns=[*BEFORE, *names, *AFTER])
         for column in ("value", "low", "high", "seconds"):
             table[column] = pd.to_numeric(table[column])
-        return _uniform(table, names)
+        return _uniform(table, {name: [row[name] for row in rows] for name in names})
 
     def write(self) -> None:
         """Write both files, each whole or not at all."""
@@ -104,13 +104,14 @@ def _column(name: str) -> str:
     return f"parameter.{name}" if name in (*BEFORE, *AFTER) else name
 
 
-def _uniform(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Columns with values of several types, or with lists, as JSON text: a file's column has one type."""
-    for name in names:
-        kinds = {type(value) for value in table[name].dropna()}
+def _uniform(table: pd.DataFrame, parameters: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """Columns with values of several types, with lists, or with huge numbers, as JSON text: a column has one type."""
+    for name, values in parameters.items():
+        kinds = {type(value) for value in values} - {type(None)}
         mixed = kinds and not kinds <= {int, float} and kinds not in ({str}, {bool})
-        if mixed or not all(_fits(value, float in kinds) for value in table[name] if type(value) is int):
-            table[name] = [json.dumps(value) for value in table[name]]
+        among_floats = float in kinds or None in values
+        if mixed or not all(_fits(value, among_floats) for value in values if type(value) is int):
+            table[name] = [json.dumps(value) for value in values]
     return table
 
 
