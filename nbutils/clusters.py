@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from multiprocessing import resource_tracker
 from typing import Any
 
 from nbutils.cores import default_jobs
 from nbutils.scratch import scratch_folder
-from nbutils.workers import Lost, run_tasks
+from nbutils.workers import Lost, deaf, run_tasks
 
 __all__ = ["LOCAL", "dask_runner"]
 
@@ -62,7 +60,7 @@ def _cluster(jobs: int | None) -> Iterator[Any]:
     from distributed import LocalCluster
 
     with scratch_folder() as folder, dask.config.set({"temporary-directory": str(folder)}):
-        with _deaf():  # its threads and processes inherit that
+        with deaf():  # its threads and processes inherit that
             cluster = LocalCluster(
                 n_workers=jobs or default_jobs(),
                 threads_per_worker=1,
@@ -73,19 +71,6 @@ def _cluster(jobs: int | None) -> Iterator[Any]:
             )
         with cluster:
             yield cluster
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # which would lift the block
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

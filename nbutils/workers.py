@@ -24,7 +24,7 @@ from typing import Any
 from nbutils.cores import SHARE_VARIABLES, default_jobs, threads_each
 from nbutils.scratch import clear_after, process_folder, remove_folder
 
-__all__ = ["Lost", "TryAgain", "run_tasks"]
+__all__ = ["Lost", "TryAgain", "deaf", "run_tasks"]
 
 ATTEMPTS = 3
 
@@ -98,6 +98,20 @@ def run_tasks(
         return ((item, task(item)) for item in items)
     threads = threads_each(jobs) if threads is None else threads
     return _Pool(task, min(jobs, len(items)), fresh, before, threads, tuple(preload)).run(items)
+
+
+@contextmanager
+def deaf() -> Iterator[None]:
+    """Threads and processes that are started inside do not hear Ctrl-C: it is for the process that started them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which would lift the block
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Worker:
@@ -188,12 +202,8 @@ class _Pool:
         folder = str(process_folder())
         if current_process()._config.setdefault("tempdir", folder) == folder:
             self.folder = folder
-        resource_tracker.ensure_running()  # which would lift the block
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with deaf():
             forkserver.ensure_running()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def run(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         waiting = deque((item, 1) for item in items)

@@ -90,7 +90,7 @@ def test_another_kernel_starts_cold(write_notebook, write_sweep, nbutils_cli, tm
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     path = write_notebook("import os\nprint(os.environ['OTHER'])")
     notebook = nbformat.read(path, as_version=4)
-    for name, code, words in (("other", 0, "1 finished"), ("missing", 1, "NoSuchKernel")):
+    for name, code, words in (("other", 0, "1 finished"), ("missing", 2, "wants the kernel 'missing'")):
         notebook.metadata["kernelspec"] = {"name": name, "display_name": name, "language": "python"}
         notebook.cells[1].source += f"\n# {name}"
         nbformat.write(notebook, path)
