@@ -59,10 +59,8 @@ def sweep(write_notebook: Callable, write_sweep: Callable, folder: Path) -> Path
     return write_sweep(grid={"x": list(range(20))}, fixed={"y": 0.5})
 
 
-@pytest.mark.parametrize("dask", [False, True], ids=["here", "dask"])
-def test_a_sweep_is_interrupted_twice(dask, write_notebook, write_sweep, terminal, tmp_path, own_store):
-    options = ["--scheduler", "local-dask"] if dask else []
-    started = terminal("sweep", sweep(write_notebook, write_sweep, tmp_path), "--jobs", 2, *options)
+def test_a_sweep_is_interrupted_twice(write_notebook, write_sweep, terminal, tmp_path, own_store):
+    started = terminal("sweep", sweep(write_notebook, write_sweep, tmp_path), "--jobs", 2)
     assert started.read(lambda: Store("notebooks").addresses())
     interrupt_twice(started)
     assert HIDE in started.screen, "there was a bar"

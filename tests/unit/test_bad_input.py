@@ -71,6 +71,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "listed").mkdir()
     (folder / "listed/_toc.yml").write_text("- a\n- b\n")
     (folder / "bare").mkdir()
+    (folder / "bare/_toc.yml").write_text("format: jb-book\nroot: intro\n")
     (folder / "bare/README.md").write_text("nothing\n")
     (folder / "loop").symlink_to("loop")
     return folder
@@ -120,7 +121,7 @@ COMMANDS = [
     ("run --epochs 0", "epochs: input should be greater than or equal to 1, received 0"),
     ("run --epochs 99999999", "epochs: input should be less than or equal to 10000"),
     ("pages --root {root} --epochs 0", "epochs: input should be greater than or equal to 1, received 0"),
-    ("glance --seeds 0", "seeds: input should be greater than or equal to 1, received 0"),
+    ("glance --root {root} --seeds 0", "seeds: input should be greater than or equal to 1, received 0"),
     ("run --jobs 0", NUMBER),
     ("run --jobs -2", NUMBER),
     ("run --jobs 1.5", NUMBER),
