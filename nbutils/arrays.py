@@ -156,11 +156,11 @@ def as_labels(labels: Any, length: int | None = None, name: str = "labels") -> n
 
 
 def as_groups(groups: Any, name: str) -> np.ndarray:
-    """What tells groups apart, shape (n,): numbers without NaN, or text."""
+    """What tells groups apart, shape (n,): finite numbers, or text."""
     array = _plain(groups, name)
     array = array if array.dtype.kind == "U" else as_numpy(array, name)
-    if array.ndim != 1 or (array.dtype.kind == "f" and np.isnan(array).any()):
-        raise ValueError(f"{name} must be numbers without NaN, or text, in a row; received shape {array.shape}")
+    if array.ndim != 1 or (array.dtype.kind == "f" and not np.isfinite(array).all()):
+        raise ValueError(f"{name} must be finite numbers, or text, in a row; received shape {array.shape}")
     return array
 
 

@@ -148,8 +148,9 @@ def count_histogram(packed: PackedFiring, strips: Sequence[int] | None = None) -
         bits.add_to_histogram(packed.words, packed.neurons, strip, histogram)
         return histogram[: packed.examples + 1]
 
+    chosen = _strips(packed, strips)
     total = np.zeros(packed.examples + 1, np.int64)
-    for part in in_threads(of, _strips(packed, strips), packed.heavy):
+    for part in in_threads(of, chosen, packed.heavy):
         total += part
     return total
 

@@ -53,7 +53,8 @@ class CofiringCounter:
             if value is not None and (not is_whole(value) or value < 1):
                 raise ValueError(f"{name} must be a whole number of at least 1, or None, received {shown(value)}")
         if (classes or 1) * (neurons or 1) ** 2 > MOST_COUNTS:
-            raise ValueError(f"neurons and classes must need at most 2**40 counts, received {neurons} and {classes}")
+            found = f"{shown(neurons)} and {shown(classes)}"
+            raise ValueError(f"neurons and classes must need at most 2**40 counts, received {found}")
         self.neurons, self.classes = neurons, classes
         self._seen = np.zeros(classes or 1, np.int64)
         self._waiting = 0  # examples that wait to be counted

@@ -61,6 +61,9 @@ def measure_paper(positive: Any, labels: Any, layers: Any, density: float = 0.05
         `modularity_positive` (our graph), `modularity_paper` and `well_defined_paper` (the paper's graph),
         `pattern_entropy_positive` (bits) and `unique_patterns_positive` (last hidden layer).
 
+    Raises:
+        ValueError: shapes disagree, `positive` is not boolean, or there are no neurons.
+
     Examples:
         >>> positive = np.kron(np.eye(2, dtype=bool), np.ones((5, 3), dtype=bool))
         >>> measure_paper(positive, np.repeat([0, 1], 5), [1] * 6)["unique_patterns_positive"]
@@ -68,6 +71,8 @@ def measure_paper(positive: Any, labels: Any, layers: Any, density: float = 0.05
     """
     matrix = as_fired(positive)
     layer_of = as_labels(layers, matrix.shape[1], "layers")
+    if not layer_of.size:
+        raise ValueError(f"positive must have at least one neuron, received shape {matrix.shape}")
     last, graph = matrix[:, layer_of == layer_of.max()], paper_graph(matrix, labels, layer_of)
     found = detect_communities(graph, seeds=seeds)
     return {

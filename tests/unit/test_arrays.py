@@ -320,6 +320,8 @@ def test_packed_firing_made_by_hand_is_checked(rng):
     for call in (lambda: count_histogram(packed, [3]), lambda: pairs_from(packed, 1, [64])):
         with pytest.raises(ValueError, match="strips must be some of"):
             call()
+    with pytest.raises(ValueError, match="packed must be packed firing"):
+        count_histogram(np.eye(3))
     with pytest.raises(ValueError, match="threshold must be a whole number of at least 1"):
         pairs_from(packed, 0)
     assert isinstance(packed, PackedFiring)
@@ -395,3 +397,25 @@ def test_tables_and_studies_are_told_by_their_type(call, words):
     with pytest.raises((ValueError, TypeError), match=words) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("examples", "neurons"), [(5, 0), (1, 1), (1, 4), (6, 1), (6, 4), (130, 65)])
+@pytest.mark.parametrize("kind", [np.zeros, np.ones])
+def test_networks_of_nothing_have_defined_measures(examples, neurons, kind):
+    """No neuron, one example, one class, all dead, all alike: a value or a sentence, never a warning."""
+    fired = kind((examples, neurons), bool)
+    labels, layers = np.zeros(examples, int), np.zeros(neurons, int)
+    for build in (nbutils.phi_graph, nbutils.ppmi_graph, nbutils.disparity_graph, nbutils.activation_pattern_graph):
+        assert build(fired).shape == (neurons, neurons)
+    assert nbutils.paper_graph(fired, labels, layers).shape == (neurons, neurons)
+    assert nbutils.pearson_graph(fired * 2.0).nnz == 0
+    assert nbutils.effective_rank(fired * 2.0) == pytest.approx(float(neurons > 0 and kind is np.ones))
+    assert not nbutils.mutual_information(fired, labels).any()
+    assert nbutils.total_correlation(fired) == 0
+    measured = nbutils.measure_living(fired, labels, 0, nbutils.MeasureSpec(seeds=1, null_draws=1))
+    assert np.isfinite(list(measured.values())).all()
+    if neurons == 0:
+        with pytest.raises(ValueError, match="last_layer must have at least one neuron"):
+            nbutils.measure_entropies(fired, labels, layers == 0)
+    else:
+        assert np.isfinite(list(nbutils.measure_entropies(fired, labels, layers == 0).values())).all()
