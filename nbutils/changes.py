@@ -20,6 +20,9 @@ from nbutils.stats import bootstrap_interval
 __all__ = ["event_rates", "phases", "prediction_table", "search_alone", "settling", "survivors"]
 
 
+MOST_REPEATS = 50  # all ordered pairs are compared
+
+
 def phases(last: int) -> dict[int, str]:
     """The part of training to which each step belongs: the first step, up to epoch 3, and two halves of the rest.
 
@@ -135,7 +138,7 @@ def search_alone(fired: Any, density: float = 0.05, seeds: int = 5, repeats: int
         fired: activation pattern matrix, shape (examples, neurons), boolean.
         density: share of neuron pairs kept as edges, in (0, 1].
         seeds: searches whose consensus is taken, at least 1.
-        repeats: partitions to compare with each other, at least 2.
+        repeats: partitions to compare with each other, from 2 to 50.
 
     Returns:
         The numbers of :func:`nbutils.events.compare_partitions`, means over ordered pairs of partitions.
@@ -149,6 +152,8 @@ def search_alone(fired: Any, density: float = 0.05, seeds: int = 5, repeats: int
         >>> float(search_alone(groups, density=0.3)["continuation"])
         3.0
     """
+    if is_whole(repeats) and repeats > MOST_REPEATS:
+        raise ValueError(f"repeats must be at most {MOST_REPEATS}, received {shown(repeats)}")
     if not is_whole(repeats) or not is_whole(seeds) or repeats < 2 or seeds < 1:
         found = f"{shown(repeats)} and {shown(seeds)}"
         raise ValueError(f"repeats must be at least 2 and seeds at least 1, received {found}")

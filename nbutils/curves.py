@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from nbutils.arrays import as_groups, as_series
+from nbutils.arrays import as_series
 from nbutils.correlations import between_conditions, correlation
 from nbutils.display import GREY, INK, figure_style
 from nbutils.specifications import FACTORS, specifications, specified
@@ -53,7 +53,7 @@ def specification_table(values: pd.DataFrame, accuracies: Any, noise: Any, draws
     References:
         Simonsohn, Simmons and Nelson (2020), doi:10.1038/s41562-020-0912-z.
     """
-    known, accuracy, level = specified(values), as_series(accuracies, "accuracies"), as_groups(noise, "noise")
+    known, accuracy, level = specified(values), as_series(accuracies, "accuracies"), as_series(noise, "noise")
     if not accuracy.shape == level.shape == (len(values),):
         found = f"{accuracy.shape} and {level.shape}"
         raise ValueError(f"accuracies and noise must be one per row of values, {len(values)}, received shapes {found}")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control, rankdata
 
-from nbutils.arrays import as_count, as_groups, as_rng, as_series
+from nbutils.arrays import as_count, as_rng, as_series
 from nbutils.results import Results, as_results
 from nbutils.specifications import specifications, specified
 from nbutils.stats import MOST_DRAWS, permutation_result, permuted_orders
@@ -62,7 +62,7 @@ def noise_levels(accuracies: Any, noise: Any, networks: int) -> tuple[np.ndarray
         >>> [own.tolist() for own in noise_levels([0.9, 0.5, 0.1], [0.0, 0.5, 1.0], 3)[1]]
         [[0], [1], [2]]
     """
-    accuracy, level = as_series(accuracies, "accuracies"), as_groups(noise, "noise")
+    accuracy, level = as_series(accuracies, "accuracies"), as_series(noise, "noise")
     if accuracy.shape != (networks,) or level.shape != (networks,):
         raise ValueError(
             f"accuracies and noise must be one per row of values, {networks}, received shapes {accuracy.shape} and "

@@ -175,7 +175,7 @@ def autocorrelation(values: Any, lags: int) -> np.ndarray:
         >>> autocorrelation([1, -1, 1, -1], 2).tolist()
         [-0.75, 0.5]
     """
-    series, _ = as_pair(values, values)
+    series = as_series(values)
     if not is_whole(lags) or not 0 <= lags < max(len(series), 1):
         raise ValueError(
             f"lags must lie between 0 and {len(series) - 1}, one less than the values, received {shown(lags)}"

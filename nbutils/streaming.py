@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbutils.arrays import as_count, as_fired, as_labels, as_numpy, is_whole, shown
+from nbutils.arrays import WHOLE, as_count, as_fired, as_labels, as_numpy, is_whole, shown
 from nbutils.cofiring import pack_firing
 from nbutils.cores import in_threads
 from nbutils.files import replace_file
@@ -110,13 +110,13 @@ class CofiringCounter:
 
         Args:
             counts: co-firing counts, shape (neurons, neurons), symmetric whole numbers, from 0 to `examples`.
-            examples: how many examples they are of, at least 0.
+            examples: how many examples they are of, from 0 to 2**53.
             label: their class, where classes are kept.
 
         Raises:
             ValueError: shapes or classes do not fit; nothing is added then.
         """
-        matrix, examples = as_numpy(counts, "counts"), as_count(examples, "examples", least=0)
+        matrix, examples = as_numpy(counts, "counts"), as_count(examples, "examples", least=0, most=WHOLE)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.issubdtype(matrix.dtype, np.integer):
             raise ValueError(f"counts must be a square matrix of whole numbers, received {matrix.dtype} {matrix.shape}")
         if not 0 <= matrix.min(initial=0) <= matrix.max(initial=0) <= examples:
