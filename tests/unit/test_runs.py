@@ -132,7 +132,7 @@ def test_a_run_is_trained_once(own_store, monkeypatch):
     second = run_once(SMALL)
     assert second.record == first.record
     assert second.record["provenance"]["versions"]["torch"] == torch.__version__
-    assert {"commit", "device", "machine", "time", "versions"} == set(second.record["provenance"])
+    assert {"commit", "device", "machine", "processor", "time", "versions"} == set(second.record["provenance"])
 
 
 def test_two_processes_that_want_one_run_train_it_once(own_store):
