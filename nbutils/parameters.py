@@ -9,10 +9,11 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from nbutils.architectures import hidden_widths
+from nbutils.archive import archive_folder, has_archive
 from nbutils.catalogue import join_names, split_names
 from nbutils.datasets import label_noise
 from nbutils.devices import resolve_device
-from nbutils.reference import REFERENCE, has_tables
+from nbutils.reference import REFERENCE, SMALL, has_tables
 from nbutils.specs import checked_by, known_dataset
 from nbutils.study import Study
 
@@ -152,6 +153,24 @@ class Speed(_Page):
     results: Annotated[str, Field(min_length=1)] = "benchmarks/latest.json"
 
 
+def _small(names: str) -> str:
+    for name in split_names(names):
+        if name not in SMALL:
+            raise ValueError(
+                f"a study trained on other processors must be one of {', '.join(SMALL)}, received {name!r}"
+            )
+    return names
+
+
+class Processors(_Page):
+    """Parameters of `processors`, which reads tables that were made on other processors."""
+
+    study: Annotated[str, AfterValidator(_small), Field(min_length=1)] = "digits mnist-5k"
+
+    def studies(self) -> dict[str, Study | None]:
+        return {name: None for name in (*SMALL, *REFERENCE) if has_archive(archive_folder(name))}
+
+
 class Reanalysis(_Page):
     """Parameters of `reanalysis`."""
 
@@ -183,6 +202,7 @@ TEMPLATES: dict[str, type[_Page]] = {
     "speed": Speed,
     "reanalysis": Reanalysis,
     "dataset": DatasetPage,
+    "processors": Processors,
 }
 
 

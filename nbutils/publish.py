@@ -40,12 +40,17 @@ SHARED_FOLDERS = {
     "robustness": "summary",
     "synthesis": "summary",
     "speed": "speed",
+    "processors": "processors",
 }
 ONE_STUDY, ALL_STUDIES = ("evolution", "reconstruction"), ("specification_curve", "memorising")  # of the reference
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
 DATA = "data-"  # book/pages/data-<data set>: what the images are, whatever the book's study is about
 METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
-SERIES = RESULTS / "published" / "mnist_entropy.csv"  # which the reconstruction is compared with
+# What pages read beyond their parameters and the tables of their studies.
+READS = {
+    "reconstruction": RESULTS / "published",
+    "processors": RESULTS / "processors",
+}
 TIMEOUT = 1800
 
 
@@ -154,7 +159,7 @@ def _page_parameters(
         return {"dataset": folder}
     if name in ALL_STUDIES:
         return {"study": " ".join(name for name in datasets if name in REFERENCE)}
-    if name in ("watch_training", "reanalysis", "speed"):
+    if name in ("watch_training", "reanalysis", "speed", "processors"):
         return dict(check_parameters(name, {}))
     parameters: dict[str, Any] = {"epochs": epochs, "device": device}
     if name != "start_here":
@@ -195,8 +200,12 @@ def _inputs(job: PageJob) -> tuple[str, ...]:
     given = dict(job.parameters)
     if "results" in given:
         return report_inputs(job.template.parents[1] / given["results"])
-    beside = (job.template.parents[1] / SERIES).read_bytes() if job.template.stem == "reconstruction" else b""
-    return (*data_versions(template_model(job.template), given), sha256(beside).hexdigest()[:12])
+    digest = sha256()
+    if job.template.stem in READS:
+        folder = job.template.parents[1] / READS[job.template.stem]
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            digest.update(path.read_bytes())
+    return (*data_versions(template_model(job.template), given), digest.hexdigest()[:12])
 
 
 def _deliver(job: PageJob, outcome: Outcome) -> None:

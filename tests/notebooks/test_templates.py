@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import html
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -109,6 +110,10 @@ def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path, request):
         options = ["-p", "results", str(FOLDER.parent / "benchmarks/latest.json")]
     elif name == "reanalysis":
         options = ["-p", "results", str(FOLDER.parent / "book/results/published/mnist_entropy.csv")]
+    elif name == "processors":
+        for folder in ("digits", "processors"):
+            shutil.copytree(FOLDER.parent / "book/results" / folder, tmp_path / "book/results" / folder)
+        options = ["-p", "study", "digits"]
     elif name == "dataset":
         options = ["-p", "dataset", "mnist-5k", "-p", "examples", "1000"]
     elif name not in ("start_here", "watch_training"):

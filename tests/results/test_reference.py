@@ -2,8 +2,8 @@
 
 Measures of *stored* firing are equal to the last digit everywhere. Training rounds by processor, and roundings grow:
 first steps agree within a stated tolerance, and networks that are trained again lie within the spread between seeds
-that the tables show. Trained networks are compared bit for bit where the arithmetic is known to be the same: in portable
-mode, and on the processor that the tables name.
+that the tables show. Trained networks are compared bit for bit where the arithmetic is known to be the same: in
+portable mode, and on the processor that the tables name.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from nbutils.variants import measure_layers
 ROOT = Path(__file__).resolve().parents[2]
 EPOCHS = 2  # epochs do not depend on how many follow, so the first ones can be compared alone
 UNTRAINED = 1e-3  # share of a value, or of the range between seeds, by which untrained networks may differ
+COUNTS = ("communities", "well_defined", "well_defined_paper")
 FEW = ("digits", "mnist-5k", "mnist")
 AVX2 = set(portable.NEEDED) <= set(portable.processor_features())
 # Stand for other processors: libraries that may not use all that this one has.
@@ -110,8 +111,9 @@ def assert_close(kept: pd.DataFrame, made: pd.DataFrame, seeds: pd.DataFrame, mo
                 assert np.isnan(old) == np.isnan(new), (name, epoch)
                 continue
             wide = spread.loc[epoch, name] if epoch in spread.index else np.nan
-            # Where seeds do not differ at all, as where every pattern is unique, a hundredth of the value.
-            allowed = UNTRAINED * max(wide, abs(old)) if epoch == 0 else most * wide or 0.01 * abs(old)
+            # Where seeds hardly differ, as where every pattern is unique, a hundredth of the value, or one community.
+            least = max(0.01 * abs(old), name in COUNTS)
+            allowed = UNTRAINED * max(wide, abs(old)) if epoch == 0 else max(most * wide, least)
             assert abs(new - old) <= allowed, f"{name} at epoch {epoch}: {new}, in the tables {old}, seeds span {wide}"
 
 
@@ -133,7 +135,7 @@ def test_measures_of_stored_firing_are_equal_to_the_last_digit(studies, name):
     if name not in studies:
         pytest.skip(f"no tables of {name}")
     compared = compare_specimens(studies[name])
-    assert compared >= 2 * 21, "of each condition's first network, before and after training"
+    assert compared >= 2 * 18, "of each condition's first network, before and after training"
 
 
 @pytest.mark.skipif(not AVX2, reason="portable mode needs AVX2 and FMA")

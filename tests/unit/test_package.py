@@ -115,6 +115,7 @@ ORDER = [
     "effects",
     "sweep_figures",
     "speed",
+    "processors",
     "published",
     "published_figures",
     "quirks",

@@ -86,6 +86,7 @@ def test_jobs_of_a_book(root, monkeypatch):
     figures = {"results": "book/results/published/mnist_entropy.csv", "constant": 4.0, "draws": 300}
     assert dict(jobs["published/reanalysis"].parameters) == figures
     assert dict(jobs["speed/speed"].parameters) == {"results": "benchmarks/latest.json"}
+    assert dict(jobs["processors/processors"].parameters) == {"study": "digits mnist-5k"}
     pages = {name: job for name, job in jobs.items() if name.startswith("data-")}
     assert list(pages) == [f"data-{name}/dataset" for name in DATASETS]
     assert {tuple(job.parameters) for job in pages.values()} == {(("dataset", name),) for name in DATASETS}
