@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from nbutils import portable
+from nbutils.provenance import provenance
 
 FILE = Path("book/results/processors/cost.json")
 REPEATS = 7
@@ -43,6 +44,12 @@ def seconds(network: tuple[str, str, int, int], mode: str) -> float:
     return float(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
 
 
+def origin() -> dict[str, str]:
+    """Where a row comes from."""
+    now = provenance()
+    return {"processor": now["processor"]["name"], "commit": now["commit"], "time": now["time"]}
+
+
 def main() -> None:
     """Measure all networks and write the table."""
     rows = []
@@ -51,7 +58,7 @@ def main() -> None:
         ratios = [ours / plain for plain, ours in pairs]
         row = {"network": name, "plain": statistics.median(p for p, _ in pairs)}
         row |= {"portable": statistics.median(q for _, q in pairs), "ratio": statistics.median(ratios)}
-        rows.append({**row, "least": min(ratios), "most": max(ratios), "processor": portable.processor()})
+        rows.append({**row, "least": min(ratios), "most": max(ratios), **origin()})
         print(rows[-1], flush=True)
     FILE.write_text(json.dumps(rows, indent=1) + "\n")
 

@@ -90,7 +90,7 @@ def bits_table() -> pd.DataFrame:
         `plain` and `portable mode`.
     """
     content = json.loads((_folder() / "first_steps.json").read_text("utf-8"))
-    rows = [{"processor": content["plain"]["arithmetic"]["name"], **_bits(content)}]
+    rows = [{"processor": content["plain"]["provenance"]["processor"]["name"], **_bits(content)}]
     for name, two in content["emulated"].items():
         rows.append({"processor": f"{name.partition('-v')[0]}, emulated", **_bits(two)})
     return pd.DataFrame(rows)
@@ -101,7 +101,7 @@ def cost_table() -> pd.DataFrame:
 
     Returns:
         One row per network: `network`, `plain` and `portable` (median seconds of processor time), `ratio` (median over
-        neighbouring pairs), `least`, `most`, and the `processor`.
+        neighbouring pairs), `least`, `most`, the `processor`, `commit` and `time`.
     """
     return pd.DataFrame(json.loads((_folder() / "cost.json").read_text("utf-8")))
 

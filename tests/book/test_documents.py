@@ -17,7 +17,7 @@ from nbutils.sweep_files import read_sweep_file
 from nbutils.sweeps import load_sweep
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("run", "pages", "runs", "glance", "data", "study", "sweep", "results", "report")
+COMMANDS = ("run", "pages", "runs", "glance", "data", "study", "sweep", "results", "report", "portable")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").rglob("*.md"))]
 DOCUMENTS = [d for d in DOCUMENTS if "_build" not in d.parts]
 

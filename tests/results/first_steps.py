@@ -59,10 +59,10 @@ def first_steps(name: str) -> dict[str, Any]:
 
 
 def all_first_steps(names: tuple[str, ...] = NAMES) -> dict[str, Any]:
-    """Of every data set, with the arithmetic and versions that they were computed with."""
-    from nbutils.provenance import arithmetic, environment
+    """Of every data set, with where they were computed."""
+    from nbutils.provenance import provenance
 
-    return {"arithmetic": arithmetic(), "versions": environment(), "data": {name: first_steps(name) for name in names}}
+    return {"provenance": provenance(), "data": {name: first_steps(name) for name in names}}
 
 
 def in_new_process(names: tuple[str, ...] = NAMES, before: tuple[str, ...] = (), **variables: str) -> dict[str, Any]:
