@@ -75,7 +75,7 @@ def _plain(values: Any, name: str) -> np.ndarray:
             if str(values.dtype) == "torch.bfloat16":  # which NumPy does not know
                 values = values.float()
         array = np.asarray(values)
-    except (ValueError, TypeError, RuntimeError):
+    except Exception:  # whatever an object's own conversion raises
         raise ValueError(
             f"{name} must be an array, a tensor or a nested list with rows of one length, "
             f"received {type(values).__name__} that is none"
@@ -240,7 +240,12 @@ def _as_csr(graph: Any, name: str) -> sp.csr_array:
             f"{name} is a damaged sparse matrix: its indices do not fit its shape {source.shape}"
         ) from None
     with np.errstate(over="ignore"):
-        return matrix.astype(np.float64, copy=False)
+        matrix = matrix.astype(np.float64, copy=False)
+    parts = matrix.data, matrix.indices, matrix.indptr
+    plain = [np.require(part, requirements="CW") for part in parts]  # mapped files are read-only, slices have gaps
+    if all(one is other for one, other in zip(parts, plain, strict=True)):
+        return matrix
+    return sp.csr_array(tuple(plain), shape=matrix.shape)
 
 
 def _require_indices(matrix: Any) -> None:
@@ -259,7 +264,7 @@ def as_rng(rng: Any, name: str = "rng") -> np.random.Generator:
     """A source of randomness: a NumPy generator, or one made from a seed."""
     if isinstance(rng, np.random.Generator):
         return rng
-    if not isinstance(rng, Integral) or isinstance(rng, bool) or rng < 0:
+    if not is_whole(rng) or rng < 0:
         raise ValueError(
             f"{name} must be a numpy.random.Generator or a seed, a whole number >= 0, received {shown(rng)}"
         )
@@ -275,8 +280,8 @@ def as_count(value: Any, name: str, least: int = 1, most: int | None = None) -> 
 
 
 def is_whole(value: Any) -> bool:
-    """Whether something is a whole number, which truth values are not."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    """Whether something is a whole number, which truth values and spans of time are not."""
+    return isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64)
 
 
 def as_switch(value: Any, name: str) -> bool:
@@ -287,8 +292,8 @@ def as_switch(value: Any, name: str) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether something is a single finite real number, which truth values are not."""
-    if not isinstance(value, Real) or isinstance(value, bool):
+    """Whether something is a single finite real number, which truth values and spans of time are not."""
+    if not isinstance(value, Real) or isinstance(value, bool | np.timedelta64):
         return False
     try:
         return math.isfinite(float(value))
@@ -298,7 +303,10 @@ def is_number(value: Any) -> bool:
 
 def shown(value: Any, most: int = 60) -> str:
     """A value in an error: on one line, and not too long."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # such as of a whole number with more than 4,300 digits
+        text = f"a value of type {type(value).__name__}"
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

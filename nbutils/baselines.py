@@ -34,7 +34,8 @@ def class_selectivity(means: Any) -> np.ndarray:
     References:
         Leavitt and Morcos (2020), arXiv:2003.01262.
     """
-    table = ordinary(as_activations(means, "means"), axis=0)
+    table = as_activations(means, "means")
+    table = ordinary(table.astype(np.float64) if table.dtype.itemsize < 4 else table, axis=0)  # sums need digits
     if table.min(initial=0.0) < 0:
         raise ValueError("means must be non-negative; selectivity is defined for rectified activations")
     if table.shape[0] < 2:

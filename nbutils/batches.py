@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -145,18 +146,26 @@ def gather(inputs: Any) -> Batch:
 class Feeder:
     """Runs a model on batches: on its device and in its floating dtype, and never on the caller's own memory.
 
-    Real numbers are cast to the model's dtype. Integers stay what they are where the model holds an embedding, for they
-    may be token numbers; booleans among several inputs stay too, for they may be masks.
+    What the model raises is told with the shapes that it was given; memory that ran out, and errors of this package,
+    stay as they are. Real numbers are cast to the model's dtype. Integers stay what they are where the model holds an
+    embedding, for they may be token numbers; booleans among several inputs stay too, for they may be masks.
 
     Args:
         model: any PyTorch module.
         prepare: what turns the only input, on the model's device, into what the model takes; nothing is cast then.
+
+    Raises:
+        ValueError: `prepare` cannot be called, or the model holds no values (it lies on the device "meta").
 
     Examples:
         >>> Feeder(nn.Linear(2, 3))(as_batch(np.zeros((5, 2), np.uint8)))
     """
 
     def __init__(self, model: nn.Module, prepare: Callable[[torch.Tensor], torch.Tensor] | None = None) -> None:
+        if prepare is not None and not callable(prepare):
+            raise ValueError(f"prepare must be a function of a batch, or None, received {shown(prepare)}")
+        if any(t.is_meta for t in chain(model.parameters(), model.buffers())):
+            raise ValueError("model lies on the device 'meta', where tensors have no values; load its weights first")
         self.model, self.prepare = model, prepare
         self.device = next((p.device for p in model.parameters()), None)
         held = (t.dtype for t in chain(model.parameters(), model.buffers()) if t.is_floating_point())
@@ -167,11 +176,23 @@ class Feeder:
         several = len(batch.args) + len(batch.named) > 1
         if self.prepare is None:
             named = {name: self._tensor(values, several) for name, values in batch.named.items()}
-            self.model(*(self._tensor(values, several) for values in batch.args), **named)
+            self._run(*(self._tensor(values, several) for values in batch.args), **named)
         elif several or batch.named:
             raise ValueError("prepare takes the model's only input; with several, prepare them before")
         else:
-            self.model(self.prepare(_own(batch.args[0], self.device)))
+            self._run(self.prepare(_own(batch.args[0], self.device)))
+
+    def _run(self, *args: Any, **named: Any) -> None:
+        try:
+            self.model(*args, **named)
+        except Exception as error:
+            if isinstance(error, MemoryError | torch.OutOfMemoryError) or _is_ours(error):
+                raise
+            given = ", ".join([*map(_told, args), *(f"{name}={_told(value)}" for name, value in named.items())])
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise RuntimeError(
+                f"model failed on inputs {given}: {reason if len(reason) <= 300 else f'{reason[:299]}…'}"
+            ) from error
 
     def _tensor(self, values: Any, several: bool) -> torch.Tensor:
         tensor = _own(values, self.device)
@@ -180,6 +201,20 @@ class Feeder:
         if self.has_ids and not tensor.is_floating_point():
             return tensor.long()
         return tensor.to(self.dtype)
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether an error was raised in this package, as by what looks at a layer's output."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    return place is not None and Path(place.tb_frame.f_code.co_filename).parent == Path(__file__).parent
+
+
+def _told(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return type(value).__name__
+    return f"{tuple(value.shape)} {str(value.dtype).removeprefix('torch.')}"
 
 
 def _own(values: np.ndarray | torch.Tensor, device: torch.device | None) -> torch.Tensor:
@@ -214,6 +249,8 @@ def _array(values: Any, name: str) -> np.ndarray | torch.Tensor:
         array = as_numpy(values, name)
     elif values.is_nested or values.layout != torch.strided or values.is_quantized:
         raise ValueError(f"{name} must be a plain tensor, received a nested, sparse or quantised one")
+    elif values.is_meta:
+        raise ValueError(f"{name} must hold values, received a tensor on the device 'meta'")
     elif values.is_complex():
         raise ValueError(f"{name} must hold real numbers, received dtype {values.dtype}")
     else:

@@ -191,6 +191,7 @@ def _events(before: np.ndarray, after: np.ndarray, minimum: float, change: float
     if not is_number(minimum) or not is_number(change) or not 0 <= minimum < 1 or change < 0:
         found = f"{shown(minimum)} and {shown(change)}"
         raise ValueError(f"minimum must be in [0, 1) and change at least 0, received {found}")
+    minimum, change = float(minimum), float(change)
     (first, a), (second, b) = members(before), members(after)
     rows = []
     for old, new in _linked(a, b):

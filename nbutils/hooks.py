@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from fnmatch import fnmatchcase
@@ -16,7 +17,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from nbutils.arrays import as_count, is_among, shown
 from nbutils.batches import Batch, Feeder, stream
-from nbutils.layouts import Layout, Reading, read_layers
+from nbutils.layouts import FeaturesLast, Layout, Reading, read_layers
 
 __all__ = [
     "as_written",
@@ -31,6 +32,7 @@ __all__ = [
 
 MOST = 1024  # examples per forward pass, unless told
 BYTES = 256 * 2**20  # that the outputs of all layers take in one forward pass, unless told
+_ONE = threading.RLock()  # threads that capture the same model would see each other's passes
 
 
 def matching_layers(model: nn.Module, layers: str | Collection[str] = "*") -> list[str]:
@@ -277,7 +279,8 @@ def capture_activations(
     Raises:
         ValueError: no layer matches, there are no examples, an argument is out of range, or an output cannot be read:
             its first dimension is not the examples, or its layout is not known.
-        RuntimeError: a layer runs twice in one forward pass, does not run, or returns no tensor.
+        RuntimeError: a layer runs twice in one forward pass, does not run, or returns no tensor; or the model fails,
+            which is told with the shapes it was given.
         NonFiniteError: (a ValueError) an activation is NaN or infinite; the message names the layer.
 
     Examples:
@@ -292,7 +295,7 @@ def capture_activations(
     rows = _Rows(read_layers(model, names, layout), reduce)
     feed = Feeder(model, prepare)
     size = 0
-    with evaluating(model), torch.no_grad(), observed(model, names, rows.take) as seen:
+    with _ONE, evaluating(model), torch.no_grad(), observed(model, names, rows.take) as seen:
         for whole in stream(inputs):
             size = size or _first_pass(model, feed, whole, rows, batch_size)
             rows.begin(len(whole))
@@ -313,9 +316,19 @@ def _first_pass(model: nn.Module, feed: Feeder, whole: Batch, rows: _Rows, batch
     few = 3 if min(batch_size or MOST, len(whole)) == 2 else 2
     some = whole.rows([place % len(whole) for place in range(few)])
     rows.expect(None, few)
-    taken = [_bytes(some.args) + _bytes(some.named)]
-    watched = _leaves(model).values() if batch_size is None else ()
-    handles = [m.register_forward_hook(lambda _m, _i, output: taken.append(_bytes(output))) for m in watched]
+    taken, known = [_bytes(some.args) + _bytes(some.named)], FeaturesLast()
+    leaves = _leaves(model)
+    readings = read_layers(model, list(leaves)) | rows.readings
+
+    def look(reading: Reading) -> Callable[..., None]:
+        def hook(_module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
+            taken.append(_bytes(output))
+            if known.unclear(reading, given, output) and reading.name in rows.readings:
+                raise reading.unclear(output)
+
+        return hook
+
+    handles = [module.register_forward_hook(look(readings[name])) for name, module in leaves.items()]
     try:
         feed(some)
     finally:
@@ -337,7 +350,7 @@ class _Rows:
     """Arrays of activations that fill up, pass by pass."""
 
     def __init__(self, readings: dict[str, Reading], reduce: str) -> None:
-        self._readings, self._reduce = readings, reduce
+        self.readings, self._reduce = readings, reduce
         self._filled: list[dict[str, torch.Tensor]] = []  # one for each stretch of examples whose length is known
         self._length, self._start, self._examples = 0, None, 0
 
@@ -352,7 +365,7 @@ class _Rows:
 
     def take(self, name: str, output: torch.Tensor) -> None:
         """Keep a layer's output, reduced to one activation per neuron and example."""
-        reading = self._readings[name]
+        reading = self.readings[name]
         output = reading.batch_first(output, self._examples)
         if self._start is None:
             return

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 import torch
 from torch import nn
 
 from nbutils.arrays import is_among, shown
 
-__all__ = ["LAYOUTS", "Layout", "NonFiniteError", "Reading", "neuron_activations", "read_layers"]
+__all__ = ["LAYOUTS", "FeaturesLast", "Layout", "NonFiniteError", "Reading", "neuron_activations", "read_layers"]
 
 LAYOUTS = ("auto", "channels-first", "features-last")
 Layout = str | Mapping[str, str]  # one of LAYOUTS, or which of them holds for which layers
@@ -97,11 +98,7 @@ class Reading:
             NonFiniteError: (a ValueError) an activation is NaN or infinite.
         """
         if output.ndim == 3 and self.layout == "auto":
-            raise ValueError(
-                f"layer {self.name!r} ({self.kind}) gave shape {tuple(output.shape)}, which may be (examples, "
-                f"channels, positions) or (examples, tokens, features); say layout='channels-first' or "
-                f"'features-last', for this layer alone as layout={{{self.name!r}: ...}}"
-            )
+            raise self.unclear(output)
         if output.ndim > 2 and self.layout == "features-last":
             output = output.movedim(-1, 1)
         values = output.float()
@@ -111,6 +108,39 @@ class Reading:
             bad = int((~torch.isfinite(values)).sum())
             raise NonFiniteError(f"layer {self.name!r} holds {bad} NaN or infinite activations")
         return values
+
+    def unclear(self, output: torch.Tensor) -> ValueError:
+        """The error of an output that may be read in two ways."""
+        ways = "(examples, channels, positions) or (examples, tokens, features)"
+        if output.ndim > 3:
+            ways = "(examples, channels, positions, ...) or (examples, ..., features)"
+        return ValueError(
+            f"layer {self.name!r} ({self.kind}) gave shape {tuple(output.shape)}, which may be {ways}; say "
+            f"layout='channels-first' or 'features-last', for this layer alone as layout={{{self.name!r}: ...}}"
+        )
+
+
+class FeaturesLast:
+    """Follows outputs with their features last, or with dimensions in another order, through layers that do not tell.
+
+    Without it, four dimensions from an activation function behind a `Linear` would be taken for channels first, as in
+    ConvNeXt and Swin transformers.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[int, torch.Tensor] = {}  # by identity; held, so that no other tensor gets the same
+
+    def unclear(self, reading: Reading, inputs: tuple[Any, ...], output: Any) -> bool:
+        """Whether a layer, of which nothing is said, gave four dimensions or more that may have features last."""
+        if not isinstance(output, torch.Tensor) or output.ndim < 4 or reading.layout == "channels-first":
+            return False
+        before = next((one for one in inputs if isinstance(one, torch.Tensor)), output)
+        follows = before.shape == output.shape and id(before) in self._found
+        turned = sorted(before.shape) == sorted(output.shape) and before.stride() != output.stride()
+        if reading.layout == "features-last" or follows or (turned and before.data_ptr() == output.data_ptr()):
+            self._found[id(output)] = output
+            return reading.layout == "auto"
+        return False
 
 
 def read_layers(model: nn.Module, names: list[str], layout: Layout = "auto") -> dict[str, Reading]:
@@ -125,9 +155,9 @@ def read_layers(model: nn.Module, names: list[str], layout: Layout = "auto") -> 
         model: any PyTorch module.
         names: names of the layers.
         layout: "channels-first" or "features-last" for outputs of three dimensions or more of layers whose type does
-            not tell; "auto" takes three dimensions as an error there, and more as channels first. Or a mapping from
-            wildcards over layer names to these words, which decides for the layers it names (the first match counts),
-            whatever their type.
+            not tell; "auto" takes three dimensions as an error there, and more as channels first (unless capture sees
+            that they follow a layer with features last). Or a mapping from wildcards over layer names to these words,
+            which decides for the layers it names (the first match counts), whatever their type.
 
     Returns:
         A :class:`Reading` for each name, in the same order.

@@ -44,7 +44,7 @@ def record(
     for end, given in (("low", low), ("high", high)):
         if given is not None:
             if isinstance(given, str):
-                raise TypeError(f"{end} of {name!r} must be a number, received {given!r}")
+                raise TypeError(f"{end} of {name!r} must be a number, received {_shown(given)}")
             found = _number_or_text(f"{end} end of {name}", given)["value"]
             row |= {} if found is None else {end: found}
     known = [row[key] for key in ("low", "value", "high") if row.get(key) is not None]

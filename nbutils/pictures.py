@@ -12,10 +12,12 @@ import io
 import re
 import tarfile
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 import numpy as np
 
@@ -274,7 +276,8 @@ def decode(
 
     Raises:
         ValueError: a picture cannot be read or differs in shape (it is named), all together take more than 4 GiB, there
-            are fewer than two classes, a class has no training picture, or none is left for the test.
+            are fewer than two classes, two have names that only look different to a computer, a class has no training
+            picture, or none is left for the test.
     """
     rows, memory = [], 0
     for p in pictures:
@@ -293,6 +296,9 @@ def decode(
     classes = tuple(sorted({row[3] for row in rows}))
     if len(classes) < 2:
         raise ValueError(f"there must be at least two classes, found {', '.join(classes)}")
+    alike = Counter(normalize("NFC", name) for name in classes)
+    if twice := next((name for name, count in alike.items() if count > 1), None):
+        raise ValueError(f"class {twice!r} comes twice, written with other Unicode characters; merge its folders")
     images, labels = np.stack([row[4] for row in rows]), np.array([classes.index(row[3]) for row in rows])
     test = np.array([row[0] == "test" for row in rows])
     if not first[0]:

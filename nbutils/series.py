@@ -47,7 +47,7 @@ def saturating_curve(time: Any, constant: float = 4.0) -> np.ndarray:
     epochs = as_series(time, "time")
     if epochs.min(initial=0) < 0:
         raise ValueError(f"time must be at least 0, received {epochs.min():g}")
-    return -np.expm1(-epochs / constant)
+    return -np.expm1(-epochs / float(constant))
 
 
 def difference_correlation(x: Any, y: Any, method: str = "pearson") -> float:
@@ -264,7 +264,7 @@ def correlation_test(r: float, pairs: float, level: float = 0.95) -> tuple[float
     if not pairs > 3:
         return 1.0, (-1.0, 1.0)
     with np.errstate(divide="ignore"):
-        z = np.arctanh(np.clip(r, -1, 1))
+        z = np.arctanh(np.clip(float(r), -1, 1))
     scale = np.sqrt(float(pairs) - 3)
     half = ndtri((1 + level) / 2) / scale
     return float(2 * ndtr(-abs(z) * scale)), (float(np.tanh(z - half)), float(np.tanh(z + half)))

@@ -140,7 +140,7 @@ class Store:
         A complete result that is already there is kept, unless it is to be replaced.
         """
         path = self.path(address)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make(path.parent)
         temporary = self.folder / f"{WRITING}{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         temporary.mkdir()
         try:
@@ -181,7 +181,7 @@ class Store:
     def lock(self, address: str) -> Iterator[None]:
         """Hold an address: a second process that wants it waits here, then finds it done. Freed if its holder dies."""
         folder = self.folder / ".locks"
-        folder.mkdir(parents=True, exist_ok=True)
+        _make(folder)
         with FileLock(folder / f"{self.path(address).name}.lock"):
             yield
 
@@ -203,3 +203,13 @@ class Store:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _make(folder: Path) -> None:
+    """Make a folder of the store, with a word on what to do where that is not possible."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        advice = "set NBUTILS_STORE to a folder that can be written"
+        raise type(error)(f"results cannot be kept in {folder} ({reason}); {advice}") from None

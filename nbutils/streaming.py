@@ -52,6 +52,7 @@ class CofiringCounter:
         for name, value in (("neurons", neurons), ("classes", classes)):
             if value is not None and (not is_whole(value) or value < 1):
                 raise ValueError(f"{name} must be a whole number of at least 1, or None, received {shown(value)}")
+        neurons, classes = (None if value is None else int(value) for value in (neurons, classes))
         if (classes or 1) * (neurons or 1) ** 2 > MOST_COUNTS:
             found = f"{shown(neurons)} and {shown(classes)}"
             raise ValueError(f"neurons and classes must need at most 2**40 counts, received {found}")

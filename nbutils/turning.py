@@ -62,7 +62,7 @@ def smoothed(values: Any, window: int = 3) -> np.ndarray:
     series = as_series(values)
     if not is_whole(window) or not 1 <= window < 2**31 or window % 2 == 0:
         raise ValueError(f"window must be an odd number of values, received {shown(window)}")
-    return pd.Series(series).rolling(window, center=True, min_periods=1).mean().to_numpy()
+    return pd.Series(series).rolling(int(window), center=True, min_periods=1).mean().to_numpy()
 
 
 def series_noise(values: Any) -> float:

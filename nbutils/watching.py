@@ -143,14 +143,14 @@ class _Waiting:
         values = tensor = check_output(name, output, self._noted)
         if tensor.ndim != 2 or tensor.dtype != torch.float32 or (reading.dims is not None and 2 not in reading.dims):
             values = reading.neurons(reading.batch_first(tensor.detach()))
-        elif self._in_place is None or name in self._in_place:
+        elif self._in_place is None or name in self._in_place or tensor.is_inference():
             values = tensor.detach().clone()
-        self._noted[name] = values, tensor, tensor._version
+        self._noted[name] = values, tensor, _version(tensor)
         return output
 
     def _end_of_pass(self, noted: dict[str, tuple], args: tuple, kwargs: dict[str, Any]) -> None:
         check_all_ran(self.names, noted)
-        changed = {name for name, (_, output, was) in noted.items() if output._version != was}
+        changed = {name for name, (_, output, was) in noted.items() if _version(output) != was}
         if self._in_place is None:
             self._in_place = changed
         elif not changed <= self._in_place:
@@ -238,6 +238,11 @@ class _Waiting:
             self.counter.update(fired)
         else:
             self.counter.add_counts(device_counts(fired, fired.device), len(fired))
+
+
+def _version(tensor: torch.Tensor) -> int:
+    """Rises when a tensor is changed in place; tensors of inference mode do not count, and are copied therefore."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 def _examples(given: Any) -> int | None:

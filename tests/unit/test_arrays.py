@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from fractions import Fraction
 
 import networkx as nx
 import numpy as np
@@ -419,3 +420,118 @@ def test_networks_of_nothing_have_defined_measures(examples, neurons, kind):
             nbutils.measure_entropies(fired, labels, layers == 0)
     else:
         assert np.isfinite(list(nbutils.measure_entropies(fired, labels, layers == 0).values())).all()
+
+
+SPAN = np.timedelta64(3)
+
+
+class Unwilling:
+    """Neither shows itself nor becomes an array."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+    def __array__(self, *_: object, **_options: object) -> np.ndarray:
+        raise KeyError("no")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: nbutils.activation_histogram([[1.0]], SPAN), "bins must be a whole number .*timedelta64"),
+        (lambda: nbutils.circular_shift_null([[1]], SPAN), "rng must be a numpy.random.Generator or a seed"),
+        (lambda: nbutils.detect_communities(np.zeros((2, 2)), resolution=SPAN), "resolution must be above 0"),
+        (lambda: nbutils.CofiringCounter(SPAN), "neurons must be a whole number"),
+        (lambda: nbutils.CofiringCounter(np.uint64(2**63)), "neurons and classes must need at most"),
+        (lambda: nbutils.CofiringCounter(10**5000), "neurons and classes must need at most .* a value of type int"),
+        (lambda: nbutils.activation_histogram([[1.0]], 10**5000), "bins must be .* a value of type int"),
+        (lambda: nbutils.firing([[1.0]], Unwilling()), "rule must be .* a value of type Unwilling"),
+        (lambda: nbutils.firing(Unwilling()), "activations must be an array.* received Unwilling"),
+        (lambda: nbutils.record("x", 1, low="y" * 10**6), "low of 'x' must be a number, received .{,60}$"),
+    ],
+)
+def test_spans_of_time_huge_numbers_and_unwilling_objects_are_told_in_one_sentence(call, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        call()
+
+
+def test_numbers_of_any_type_count_the_same():
+    """Small whole numbers of NumPy overflow when squared, unsigned ones when negated; fractions know no logarithm."""
+    counter = nbutils.CofiringCounter(np.int8(100), np.int8(100))
+    counter.update(np.ones((3, 100), bool), [0, 1, 1])
+    assert counter.counts(np.int8(1))[0, 0] == 2
+    assert nbutils.correlation_test(Fraction(1, 2), 9) == nbutils.correlation_test(0.5, 9)
+    assert np.array_equal(nbutils.saturating_curve([0, 4], Fraction(3)), nbutils.saturating_curve([0, 4], 3))
+    assert nbutils.turning_point([1, 2, 0, 3, 4], window=np.uint64(3)) == nbutils.turning_point([1, 2, 0, 3, 4])
+    before, after = [0, 0, 1, 1, 1], [0, 0, 1, 1, 2]
+    pd.testing.assert_frame_equal(
+        nbutils.community_events(before, after, change=np.uint64(2**63)),
+        nbutils.community_events(before, after, change=2.0**63),
+    )
+
+
+def test_selectivity_of_half_precision_means_has_the_digits_of_others(rng):
+    means = rng.random((10, 7)).astype(np.float16)
+    assert nbutils.class_selectivity(means).tolist() == nbutils.class_selectivity(means.astype(float)).tolist()
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        lambda a: np.broadcast_to(a, a.shape),  # read-only
+        lambda a: np.repeat(a, 2, axis=0)[::2],
+        lambda a: np.flip(np.flip(a).copy()),
+        lambda a: a.astype(a.dtype.newbyteorder(">")),
+        lambda a: a.tolist(),
+        list,
+        lambda a: torch.tensor(a).clone().T.contiguous().T if a.ndim == 2 else torch.tensor(a),
+        lambda a: torch.tensor(a, dtype=torch.float64, requires_grad=True),
+        lambda a: pd.DataFrame(a).convert_dtypes() if a.ndim == 2 else pd.Series(a).astype("Int64"),
+        lambda a: pd.DataFrame(a) if a.ndim == 2 else pd.Series(a).astype("category"),
+    ],
+)
+def test_what_sensible_people_pass_is_taken(held, rng):
+    """However numbers are held, they give the same numbers."""
+    activations, labels = np.maximum(rng.standard_normal((30, 8)), 0), np.arange(30) % 3
+    fired = activations > 0.5
+    for name, arguments in {
+        "firing": [activations],
+        "class_means": [activations, labels],
+        "activation_histogram": [activations],
+        "effective_rank": [activations],
+        "mutual_information": [fired.astype(int), labels],
+        "paper_graph": [fired.astype(int), labels, np.repeat([0, 1], 4)],
+        "balanced_indices": [labels, 6],
+        "modularity": [nbutils.phi_graph(fired).toarray(), np.arange(8) % 2],
+    }.items():
+        function = getattr(nbutils, name)
+        same = [held(argument) if isinstance(argument, np.ndarray) else argument for argument in arguments]
+        found, expected = function(*same), function(*arguments)
+        as_array = (one.toarray() if sp.issparse(one) else np.asarray(one) for one in (found, expected))
+        np.testing.assert_allclose(*as_array, rtol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("change", ["int64", "unsorted", "zeros", "read-only", "gaps", "int8", "coo", "matrix"])
+def test_sparse_graphs_are_taken_however_they_are_held(change):
+    dense = np.kron(np.eye(2), np.ones((3, 3)) - np.eye(3))
+    graph = sp.csr_array(dense)
+    if change == "int64":
+        graph.indices, graph.indptr = graph.indices.astype(np.int64), graph.indptr.astype(np.int64)
+    elif change == "unsorted":
+        for row in range(6):
+            part = slice(*graph.indptr[row : row + 2])
+            graph.indices[part] = graph.indices[part][::-1].copy()
+        graph.has_sorted_indices = graph.has_canonical_format = False
+    elif change == "zeros":
+        graph = sp.csr_array((np.r_[graph.data, 0.0], np.r_[graph.indices, 0], np.r_[graph.indptr[:-1], 13]))
+    elif change == "read-only":
+        for part in (graph.data, graph.indices, graph.indptr):
+            part.flags.writeable = False
+    elif change == "gaps":
+        graph.data, graph.indices = np.repeat(graph.data, 2)[::2], np.repeat(graph.indices, 2)[::2]
+    elif change == "int8":
+        graph = graph.astype(np.int8)
+    else:
+        graph = graph.tocoo() if change == "coo" else sp.csr_matrix(graph)
+    found = nbutils.detect_communities(graph)
+    assert (found.labels.tolist(), found.modularity) == ([0, 0, 0, 1, 1, 1], 0.5)

@@ -526,3 +526,11 @@ def test_the_command_runs_on_a_folder_with_a_space(tmp_path, own_store):
     there = subprocess.run(listing, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert there.returncode == 0, there.stderr
     assert there.stdout.count(f"folder:{tmp_path}/my 'new' letters") > 5
+
+
+def test_a_class_that_comes_in_two_unicode_forms_is_refused(letters):
+    """As after a copy between systems: both read é, and a computer takes them for two classes."""
+    for name in (b"\xc3\xa9", b"e\xcc\x81"):
+        save(letters / os.fsdecode(name) / "1.png")
+    with pytest.raises(ValueError, match="class 'é' comes twice, written with other Unicode characters; merge"):
+        read(letters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -544,3 +545,83 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert not done.returncode, done.stderr
     assert float(done.stdout) < 2
+
+
+class Told(nn.Module):
+    """A layer with a name that runs a function."""
+
+    def __init__(self, run) -> None:
+        super().__init__()
+        self.run = run
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.run(x)
+
+
+def test_four_dimensions_behind_a_linear_layer_are_asked_about():
+    """As in ConvNeXt and Swin: channels go last, and what follows a `Linear` does not tell."""
+    last, first = Told(lambda x: x.permute(0, 2, 3, 1)), Told(lambda x: x.permute(0, 3, 1, 2))
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), last, nn.LayerNorm(4), nn.Linear(4, 5), nn.GELU(), nn.Dropout(), first)
+    model.append(nn.ReLU())
+    x = torch.randn(20, 3, 6, 7)
+    for layer in ("1", "4", "5", "6"):
+        with pytest.raises(
+            ValueError, match=rf"layer '{layer}' .* may be \(examples, channels, positions, \.\.\.\) or"
+        ):
+            captured(model, x, layer)
+    assert captured(model, x, "0 2 3").keys() == {"0", "2", "3"}
+    found = captured(model, x, layout={"6": "channels-first", "7": "channels-first", "*": "features-last"})
+    model.eval()
+    assert found["4"] == by_hand(model[:5](x), (1, 2))
+    assert found["7"] == by_hand(model(x), (2, 3))
+    plain = nn.Sequential(nn.Conv2d(3, 4, 1), nn.ReLU(), nn.Dropout(), nn.Conv2d(4, 5, 1), nn.GELU())
+    assert captured(plain, x, "4")["4"] == by_hand(plain.eval()(x), (2, 3)), "convolutions ask nothing"
+
+
+def test_a_model_that_fails_says_on_what():
+    linear, ids = nn.Sequential(nn.Linear(6, 5)), nn.Sequential(nn.Embedding(3, 4))
+    with pytest.raises(RuntimeError, match=r"model failed on inputs \(2, 7\) float32: mat1 and mat2") as caught:
+        captured(linear, torch.randn(20, 7))
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    with pytest.raises(RuntimeError, match=r"model failed on inputs \(2, 5\) int64: index out of range"):
+        captured(ids, torch.full((20, 5), 7))
+    with pytest.raises(RuntimeError, match=r"model failed on inputs y=\(2, 6\) float32: .*unexpected keyword"):
+        captured(linear, {"y": torch.randn(20, 6)})
+    with pytest.raises(RuntimeError, match="model failed on inputs NoneType: linear"):
+        captured(linear, torch.randn(20, 6), prepare=lambda _: None)
+    with pytest.raises(ValueError, match="prepare must be a function of a batch, or None, received 'x'"):
+        captured(linear, torch.randn(20, 6), prepare="x")
+    out_of_memory = nn.Sequential(Told(lambda _: (_ for _ in ()).throw(torch.OutOfMemoryError("full"))))
+    with pytest.raises(torch.OutOfMemoryError, match=r"^full$"):
+        captured(out_of_memory, torch.randn(20, 6))
+
+
+def test_the_meta_device_holds_no_values():
+    with pytest.raises(ValueError, match="model lies on the device 'meta'"):
+        captured(nn.Sequential(nn.Linear(6, 5, device="meta")), torch.randn(20, 6))
+    with pytest.raises(ValueError, match="inputs must hold values, received a tensor on the device 'meta'"):
+        captured(nn.Sequential(nn.Linear(6, 5)), torch.empty(20, 6, device="meta"))
+
+
+def test_batches_in_inference_mode_are_counted():
+    """Tensors of inference mode have no version that would tell of changes in place."""
+    model, x = (
+        nn.Sequential(nn.Linear(6, 5), nn.ReLU(inplace=True), nn.Hardtanh(0.2, 0.5, inplace=True)),
+        torch.randn(20, 6),
+    )
+    with torch.inference_mode(), count_cofiring(model, threshold=0.25) as counter:
+        for part in x.split(5):
+            model(part)
+    linear = model[0](x)
+    parts = [linear, linear.relu(), linear.relu().clamp(0.2, 0.5)]
+    assert (counter.counts() == cofiring_counts(torch.cat(parts, dim=1) > 0.25)).all()
+
+
+def test_threads_that_capture_one_model_do_not_mix(rng):
+    model = nn.Sequential(nn.Linear(6, 64), nn.Dropout(), nn.ReLU())
+    inputs = [rng.standard_normal((40, 6)).astype(np.float32) for _ in range(6)]
+    expected = [capture_activations(model, x, batch_size=2)["2"] for x in inputs]
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(lambda x: capture_activations(model, x, batch_size=2)["2"], inputs))
+    assert all(map(np.array_equal, found, expected))
+    assert model.training

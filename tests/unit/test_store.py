@@ -142,3 +142,13 @@ def test_records_are_plain_json(store):
 def test_the_folder_can_be_named(monkeypatch, tmp_path):
     monkeypatch.setenv("NBUTILS_STORE", str(tmp_path / "a folder"))
     assert Store("runs").folder == tmp_path / "a folder" / "runs"
+
+
+@pytest.mark.parametrize("where", ["a file", "a file/below"])
+def test_a_folder_that_cannot_be_made_is_named_with_what_to_do(tmp_path, where):
+    (tmp_path / "a file").write_text("")
+    store, advice = Store("things", tmp_path / where), "results cannot be kept in .*set NBUTILS_STORE to a folder"
+    with pytest.raises(OSError, match=advice):
+        store.write(A, {})
+    with pytest.raises(OSError, match=advice), store.lock(A):
+        pass
