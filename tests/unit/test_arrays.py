@@ -462,7 +462,8 @@ def test_numbers_of_any_type_count_the_same():
     assert counter.counts(np.int8(1))[0, 0] == 2
     assert nbutils.correlation_test(Fraction(1, 2), 9) == nbutils.correlation_test(0.5, 9)
     assert np.array_equal(nbutils.saturating_curve([0, 4], Fraction(3)), nbutils.saturating_curve([0, 4], 3))
-    assert nbutils.turning_point([1, 2, 0, 3, 4], window=np.uint64(3)) == nbutils.turning_point([1, 2, 0, 3, 4])
+    rises = [nbutils.left_out_rise([[2, 1, 2], [4, 3, 5], [3, 1, 4]], window=size) for size in (1, np.uint64(1))]
+    assert np.array_equal(*rises)
     before, after = [0, 0, 1, 1, 1], [0, 0, 1, 1, 2]
     pd.testing.assert_frame_equal(
         nbutils.community_events(before, after, change=np.uint64(2**63)),
