@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import yaml
 
@@ -28,6 +28,15 @@ __all__ = ["main"]
 
 # What makes a path that was given a wrong argument.
 WRONG_PATH = {errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Shows what it received as all other messages do: printable, and cut off where it is long."""
+
+    def error(self, message: str) -> NoReturn:
+        from nbutils.parameters import cut
+
+        super().error(cut(message, 300))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,9 +75,7 @@ def _path_error(error: OSError) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m nbutils", description="Train, measure and publish neuron communities."
-    )
+    parser = _Parser(prog="python -m nbutils", description="Train, measure and publish neuron communities.")
     commands = parser.add_subparsers(required=True, metavar="command", dest="name")
     run = commands.add_parser("run", help="train and measure all runs of a study that the store lacks")
     pages = commands.add_parser("pages", help="execute the notebooks and put the pages under book/pages")

@@ -265,15 +265,15 @@ def shown(value: Any) -> str:
     return cut(text)
 
 
-def cut(text: Any) -> str:
-    """A text, cut off where it is long.
+def cut(text: Any, longest: int = LONGEST) -> str:
+    """A text, cut off where it is long; what would act on a terminal is spelt out.
 
     Examples:
-        >>> cut("short")
-        'short'
+        >>> cut("short"), cut("\\x1b[2J")
+        ('short', '\\\\x1b[2J')
     """
-    text = str(text)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    text = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(text))
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def listed(values: Iterable[Any], most: int = 10) -> str:

@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 __all__ = ["clear_after", "clear_stale", "process_folder", "remove_folder", "scratch_folder"]
 
 LOCK = ".lock"
-LONGEST = 80  # characters: the path of a socket may have about a hundred
+LONGEST = 60  # characters: the path of a socket may have 103, and two names of 17 and 18 follow
 FRESH_SECONDS = 10  # a folder younger than this may not have taken its lock yet
 
 

@@ -208,14 +208,14 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise _Refused(node, "text holds half of a character pair, which no file can store") from None
+    if node.tag.endswith(":bool") and text.lower() not in ("true", "false"):
+        raise _Refused(node, f"{text} means true or false to some readers of YAML only; write that, or quote it")
     if node.style is not None or node.tag == MERGE:
         if node.tag in AMBIGUOUS:
             raise _Refused(node, f"{node.tag.replace('tag:yaml.org,2002:', '!!')} is not allowed; use text")
         return
     if node.tag.endswith(":timestamp"):
         raise _Refused(node, f"{text} would be read as a date; quote it: '{text}'")
-    if node.tag.endswith(":bool") and text.lower() not in ("true", "false"):
-        raise _Refused(node, f"{text} means true or false to some readers of YAML only; write that, or quote it")
     number = node.tag.endswith((":int", ":float"))
     if (number and re.search("[:_]", text)) or re.fullmatch(r"[-+]?0[0-9_]+", text):
         raise _Refused(node, f"{shown(text)} is not the same to all readers of YAML; write it plainly, or quote it")

@@ -204,7 +204,7 @@ def read_results(path: Path | str) -> pd.DataFrame:
             raise ValueError(f"{path} is not a table of results: its column {column!r} holds no numbers")
         table[column] = table[column].astype(float)
     for column in TEXTS:  # parquet may hold an empty text as missing
-        table[column] = table[column].fillna("").astype(str)
+        table[column] = table[column].astype(object).fillna("").astype(str)
     return table
 
 
@@ -221,7 +221,7 @@ def select(
         if not equals:
             raise ValueError(f"--where must be column=value, received {shown(condition)}")
         _known(table, name)
-        fitting = table[[_says(value, cell) for cell in table[name]]]
+        fitting = table.loc[[_says(value, cell) for cell in table[name]]]
         if fitting.empty and not table.empty:
             raise ValueError(f"--where {cut(condition)} leaves no row: {name} is {listed(table[name])}")
         table = fitting

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 import types
 from collections import deque
@@ -125,10 +126,18 @@ class _Worker:
             arguments = (theirs, pool.task, pool.fresh, pool.before, environment, pool.folder)
             self.process = pool.context.Process(target=_work, args=arguments)
             pool.workers.append(self)  # by now, so that an interrupt in between finds it
-            self.process.start()
+        self._start()
         theirs.close()
         self.item: Any = None
         self.attempt = 0
+
+    def _start(self) -> None:
+        """Start the process; if the server process is killed meanwhile, from another one."""
+        for _ in range(ATTEMPTS):
+            with suppress(EOFError, ConnectionError), self.pool.surroundings():
+                return self.process.start()
+            time.sleep(0.2)  # until the system knows that it is dead
+        raise ChildProcessError(f"the process that starts workers was killed {ATTEMPTS} times (out of memory?)")
 
     def give(self, item: Any, attempt: int) -> None:
         self.item, self.attempt = item, attempt

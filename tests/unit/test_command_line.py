@@ -26,7 +26,7 @@ def test_help_names_every_command():
         (["run", "--seeds", "0"], "seeds: input should be greater than or equal to 1, received 0"),
         (["run", "--epochs", "-3"], "epochs: input should be greater than or equal to 1, received -3"),
         (["pages", "--datasets", "cifar10"], "cifar10 belongs to the reference study"),
-        (["pages", "--root", "/nonexistent"], "--root must be the project's folder, received '/nonexistent'"),
+        (["pages", "--root", "/dev/null/x"], "--root must be the project's folder, received '/dev/null/x'"),
     ],
 )
 def test_bad_input_is_one_sentence_before_anything_starts(arguments, words, own_store, capsys):

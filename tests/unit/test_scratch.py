@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -65,3 +66,14 @@ def test_a_long_temporary_folder_is_passed_over_because_sockets_need_short_paths
     monkeypatch.setattr(tempfile, "tempdir", str(long))
     with scratch_folder() as folder:
         assert len(str(folder)) < 95
+
+
+@pytest.mark.parametrize("length", range(40, 100, 4))
+def test_a_socket_fits_into_the_folder_whatever_the_length_of_the_temporary_one(length, monkeypatch):
+    with tempfile.TemporaryDirectory(prefix="", dir="/tmp") as parent:
+        temporary = Path(parent) / ("t" * (length - len(parent) - 1))
+        temporary.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+        with scratch_folder() as folder, socket.socket(socket.AF_UNIX) as listening:
+            longest = len(f"{2**22}-") - len(f"{os.getpid()}-")  # of a process with the highest number
+            listening.bind(str(folder / ("listener-" + "x" * (8 + longest))))

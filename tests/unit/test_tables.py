@@ -10,6 +10,7 @@ import nbformat
 import pandas as pd
 import pytest
 
+from nbutils.__main__ import main
 from nbutils.executions import Outcome
 from nbutils.sweeps import load_sweep
 from nbutils.tables import ResultsTable, pivot, read_results
@@ -54,6 +55,14 @@ def written(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def rows() -> pd.DataFrame:
+    """Two rows of a sweep over density."""
+    texts = dict.fromkeys(("sweep", "notebook", "text", "unit", "reason", "commit", "time", "versions"), "")
+    numbers = {"density": [0.02, 0.05], "value": [1.0, 2.0], "low": math.nan, "high": math.nan, "seconds": 1.0}
+    return pd.DataFrame({"run": ["a", "b"], **texts, "metric": "q", **numbers, "status": "done"})
+
+
 def test_a_csv_file_is_harmless_in_a_spreadsheet(written):
     with (written / "results.csv").open(newline="") as file:
         header, *rows = csv.reader(file)
@@ -95,3 +104,18 @@ def test_a_mean_over_infinity_and_nan_says_so():
 def test_runs_without_a_value_of_the_parameter_stay_in_the_pivot():
     table = pd.DataFrame({"x": [1, 1], "y": [None, "a"], "value": [1.0, 2.0], "text": "", "metric": "m"})
     assert sorted(pivot(table, "x", "y").loc[1].tolist()) == [1.0, 2.0]
+
+
+def test_a_table_without_rows_stays_a_table(tmp_path, monkeypatch, capsys, rows):
+    monkeypatch.chdir(tmp_path)
+    rows.iloc[:0].to_csv("results.csv", index=False)
+    rows.iloc[:0].to_parquet("results.parquet", index=False)
+    for file in ("results.csv", "results.parquet"):
+        assert main(["results", file, "--where", "density=0.02"]) == 0
+        assert "0 rows; 0 runs done" in capsys.readouterr().out
+
+
+def test_texts_of_a_foreign_table_may_be_categories(tmp_path, rows):
+    rows["unit"] = pd.Categorical(["a", None])
+    rows.to_parquet(tmp_path / "results.parquet", index=False)
+    assert list(read_results(tmp_path / "results.parquet")["unit"]) == ["a", ""]

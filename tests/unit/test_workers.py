@@ -174,3 +174,19 @@ if __name__ == "__main__":
     environment = {**os.environ, "TMPDIR": str(folder)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert done.stdout == "['A', 'B']\n", done.stderr
+
+
+@pytest.mark.parametrize(("deaths", "words"), [(2, "['A', 'B']"), (9, "was killed 3 times (out of memory?)")])
+def test_a_server_process_that_is_killed_while_it_starts_is_started_again(deaths, words, tmp_path):
+    module = "import os\nwith open('deaths', 'a+') as file:\n    file.write('x')\n    count = file.tell()\n"
+    (tmp_path / "deadly.py").write_text(f"{module}if count <= {deaths}:\n    os.kill(os.getpid(), 9)\n")
+    code = """
+from nbutils.workers import run_tasks
+try:
+    print(sorted(result for _, result in run_tasks(str.upper, ["a", "b"], jobs=2, preload=["deadly"])))
+except ChildProcessError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert words in done.stdout, done.stderr
+    assert done.stderr == ""
