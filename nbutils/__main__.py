@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 
 from nbutils.interrupts import one_interrupt, stopped
@@ -22,4 +23,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    warnings.formatwarning = lambda message, *_args, **_options: f"warning: {message}\n"  # without a line of code
     sys.exit(main())

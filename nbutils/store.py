@@ -11,9 +11,11 @@ import socket
 import time
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 from uuid import uuid4
 
@@ -31,6 +33,8 @@ WRITING = ".writing-"
 STALE_SECONDS = 24 * 3600  # an unfinished folder of another machine this old has no living writer
 ADDRESS = re.compile(r"[0-9a-f]{16}")
 ENVIRONMENTS = "environments"
+# What NumPy and the zip format raise for bytes that are not those that were written.
+DAMAGE = (OSError, ValueError, EOFError, RuntimeError, SyntaxError, TokenError, zipfile.BadZipFile, zlib.error)
 UNSIGNED = "0" * 64  # stands in a record for its digest while that is computed
 
 
@@ -86,7 +90,7 @@ class Store:
                 if (path / name).stat().st_size != size:
                     raise ValueError(f"{name} has the wrong size")
             return record
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             self.discard(address, f"is damaged ({error})")
             return None
 
@@ -99,7 +103,7 @@ class Store:
         try:
             with np.load(self.path(address) / f"{name}.npz", allow_pickle=False) as file:
                 return {key: file[key] for key in file.files}
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        except DAMAGE as error:
             self.discard(address, f"is damaged ({error})")
             raise OSError(f"stored result {address} was damaged and has been set aside; ask for it again") from error
 
@@ -113,7 +117,7 @@ class Store:
         """
         try:
             return np.load(self.path(address) / f"{name}.npy", mmap_mode="c", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+        except DAMAGE as error:
             self.discard(address, f"is damaged ({error})")
             raise OSError(f"stored result {address} was damaged and has been set aside; ask for it again") from error
 
@@ -168,7 +172,7 @@ class Store:
         """In which environments results of this store were made, of whatever kind."""
         found = []
         for path in sorted((self.folder.parent / ENVIRONMENTS).glob("*.json")):
-            with suppress(OSError, ValueError):
+            with suppress(OSError, ValueError, RecursionError):
                 found.append(json.loads(path.read_text("utf-8")))
         return [known for known in found if isinstance(known, dict)]
 

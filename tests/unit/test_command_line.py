@@ -70,3 +70,12 @@ def test_output_may_be_cut_off(root):
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 141
+
+
+def test_a_warning_is_one_line(own_store):
+    damaged = own_store / "runs/01/0123456789abcdef"
+    damaged.mkdir(parents=True)
+    (damaged / "record.json").write_text("{")
+    said = run("runs").stderr
+    assert said.startswith("warning: stored result 0123456789abcdef is damaged")
+    assert said.count("\n") == 1

@@ -83,6 +83,29 @@ def test_damage_is_noticed_and_set_aside(store, rng, damage):
     assert store.arrays(A, "group")["x"].sum() == 3
 
 
+@pytest.mark.filterwarnings("ignore:stored result")
+def test_a_flipped_bit_is_never_an_error_of_a_library(store, rng):
+    values = {"x": rng.normal(size=(30, 4)), "y": np.arange(50)}
+    store.write(A, {"n": 1}, group=values, plain={"plain": values["x"]})
+    good = {path.name: path.read_bytes() for path in store.path(A).iterdir()}
+    noticed = 0
+    for name, last in (("group.npz", len(good["group.npz"])), ("plain.npy", 128)):  # the header of a plain array
+        for place in rng.integers(last, size=150):
+            store.path(A).mkdir(parents=True, exist_ok=True)
+            for file, content in good.items():
+                (store.path(A) / file).write_bytes(content)
+            bad = bytearray(good[name])
+            bad[place] ^= 1 << int(rng.integers(8))
+            (store.path(A) / name).write_bytes(bytes(bad))
+            try:
+                found = store.arrays(A, "group") if name == "group.npz" else {"x": store.mapped(A, "plain")}
+            except OSError:
+                noticed += 1
+            else:
+                assert all(np.array_equal(found[key], values[key]) for key in found)
+    assert noticed > 200
+
+
 def test_pickles_are_not_executed(store, tmp_path):
     class Bomb:
         def __reduce__(self):
@@ -93,6 +116,13 @@ def test_pickles_are_not_executed(store, tmp_path):
     with pytest.raises(OSError, match="damaged"), pytest.warns(RuntimeWarning, match="damaged"):
         store.arrays(A, "group")
     assert not (tmp_path / "boom").exists()
+
+
+def test_a_record_nested_without_end_is_damaged(store):
+    store.write(A, {"n": 1})
+    (store.path(A) / "record.json").write_text("[" * 100_000)
+    with pytest.warns(RuntimeWarning, match="is damaged"):
+        assert store.read(A) is None
 
 
 def test_a_failed_write_leaves_nothing(store, monkeypatch):
