@@ -28,7 +28,7 @@ from nbutils.hooks import (
     matching_layers,
     observed,
 )
-from nbutils.layouts import Layout, NonFiniteError, Reading, read_layers
+from nbutils.layouts import FeaturesLast, Layout, NonFiniteError, Reading, read_layers
 from nbutils.measures import MeasureSpec, measure_communities, measure_entropies
 from nbutils.streaming import ROOM, CofiringCounter
 
@@ -116,6 +116,7 @@ class _Waiting:
         self.counter.source = self.flush
         self._noted: dict[str, tuple] | None = None  # in a pass that counts: values, the whole output, its version
         self._in_place: set[str] | None = None  # layers whose output is changed later; None until a pass was seen
+        self._last = FeaturesLast()  # as far as counted layers show, in the first pass
         self._unsure = set(readings)  # layers of which it is not known yet that their first dimension is the examples
         self._widths: list[int] = []
         self._room: torch.Tensor | None = None
@@ -141,6 +142,8 @@ class _Waiting:
             return output
         name = reading.name
         values = tensor = check_output(name, output, self._noted)
+        if self._in_place is None and self._last.unclear(reading, args, tensor):
+            raise reading.unclear(tensor)
         if tensor.ndim != 2 or tensor.dtype != torch.float32 or (reading.dims is not None and 2 not in reading.dims):
             values = reading.neurons(reading.batch_first(tensor.detach()))
         elif self._in_place is None or name in self._in_place or tensor.is_inference():
@@ -152,7 +155,7 @@ class _Waiting:
         check_all_ran(self.names, noted)
         changed = {name for name, (_, output, was) in noted.items() if _version(output) != was}
         if self._in_place is None:
-            self._in_place = changed
+            self._in_place, self._last = changed, FeaturesLast()
         elif not changed <= self._in_place:
             raise RuntimeError(f"layers {sorted(changed)} are changed in place in this pass, but were not in the first")
         examples = _examples((args, kwargs))

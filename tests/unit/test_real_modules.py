@@ -569,6 +569,8 @@ def test_four_dimensions_behind_a_linear_layer_are_asked_about():
             ValueError, match=rf"layer '{layer}' .* may be \(examples, channels, positions, \.\.\.\) or"
         ):
             captured(model, x, layer)
+    with pytest.raises(ValueError, match=r"layer '4' .* say layout="), count_cofiring(model, "3 4"):
+        model(x)
     assert captured(model, x, "0 2 3").keys() == {"0", "2", "3"}
     found = captured(model, x, layout={"6": "channels-first", "7": "channels-first", "*": "features-last"})
     model.eval()
