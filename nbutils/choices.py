@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nbutils.arrays import as_count
+from nbutils.arrays import as_count, as_frame
 from nbutils.correlations import correlation, resampled_spearman
 from nbutils.display import format_number
 from nbutils.multiverse import noise_levels
@@ -44,6 +44,7 @@ def choice_effects(table: pd.DataFrame) -> pd.DataFrame:
         >>> choice_effects(table.assign(rho=[0.5, 0.1, 0.1, 0.1]))["choice"].tolist()
         ['rule of firing', 'share kept']
     """
+    as_frame(table, ("hypothesis", "predicted", "rho"), "table")
     rows, factors = [], list(FACTORS)
     for hypothesis, group in table.groupby("hypothesis"):
         effect = group["predicted"] * group["rho"]
@@ -78,6 +79,7 @@ def choice_means(table: pd.DataFrame) -> pd.DataFrame:
         >>> choice_means(table).query("choice == 'share kept'")["specifications"].tolist()
         [1, 1, 2]
     """
+    as_frame(table, ("hypothesis", "predicted", "rho"), "table")
     rows = []
     for hypothesis, group in table.groupby("hypothesis"):
         effect = group["predicted"] * group["rho"]

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from nbutils.arrays import as_frame
 from nbutils.correlations import between_conditions, correlation
 from nbutils.hypotheses import DRAWS
 from nbutils.series import partial_correlation, saturating_curve
@@ -76,6 +77,7 @@ def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: st
         over runs of Pearson's r and Spearman's ρ with the untrained network included (`all`) and left out (`trained`),
         and of the partial ρ of trained epochs (`ρ, given epoch`; NaN where the epoch decides everything).
     """
+    as_frame(table, ("seed", "epoch"), "table")
     measures = [measures] if isinstance(measures, str) else measures
     predictors = {
         **{measure_name(name): partial(_column, name) for name in measures},
@@ -119,6 +121,7 @@ def between_run_table(
         One row per measure: `measure`, `rho` (Spearman over runs), `low`, `high` (95 % interval,
         resampling noise levels), strongest first.
     """
+    as_frame(grid, ("epoch", "test_accuracy", "noise"), "grid")
     last = grid[grid["epoch"] == grid["epoch"].max()]
     rows = []
     for column in (name for name in columns if name in last):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from nbutils.arrays import as_count, as_rng, is_among, shown
+from nbutils.arrays import as_count, as_frame, as_rng, is_among, shown
 from nbutils.evidence import RULES
 from nbutils.hypotheses import TESTS, evaluate_test, is_between, rows_of
 from nbutils.results import CONDITIONS, NOISE_LEVELS, Results, as_results
@@ -73,6 +73,7 @@ def control_shares(table: pd.DataFrame) -> pd.DataFrame:
     References:
         Clopper and Pearson (1934), doi:10.1093/biomet/26.4.404.
     """
+    as_frame(table, ("control", "tries", "test", "passes", "opposite"), "table")
     rows = []
     for name, group in table.groupby("control", sort=False):
         tries, tests = int(group["tries"].sum()), ", ".join(dict.fromkeys(group["test"]))
@@ -112,7 +113,7 @@ def made_up_study(world: str, rng: np.random.Generator | int, seeds: int = RULES
     """
     if not is_among(world, tuple(WORLDS)):
         raise ValueError(f"world must be one of {', '.join(WORLDS)}, received {shown(world)}")
-    rng, seeds, epochs = as_rng(rng), as_count(seeds, "seeds", least=2), as_count(epochs, "epochs")
+    rng, seeds, epochs = as_rng(rng), as_count(seeds, "seeds"), as_count(epochs, "epochs")
     levels = {"true": 0.0, "random": 1.0}
     networks = [(n, s) for n in NOISE_LEVELS for s in range(seeds if n in CONDITIONS else seeds // 2)]
     rows = []

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from nbutils.arrays import as_series
+from nbutils.arrays import as_frame, as_series
 from nbutils.correlations import between_conditions, correlation
 from nbutils.display import GREY, INK, figure_style
 from nbutils.specifications import FACTORS, specifications, specified
@@ -91,6 +91,7 @@ def sign_shares(table: pd.DataFrame) -> pd.DataFrame:
         >>> sign_shares(specification_table(values, 1 - noise, noise))["agrees"].tolist()
         [0.5]
     """
+    as_frame(table, ("hypothesis", "primary"), "table")
     rows = []
     for hypothesis, group in table.groupby("hypothesis"):
         effect, low, high = _in_predicted_direction(group)

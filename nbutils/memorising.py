@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from nbutils.architectures import hidden_widths
+from nbutils.arrays import as_frame
 from nbutils.catalogue import parse_name
 from nbutils.datasets import TITLES
 from nbutils.results import Results, as_studies
@@ -137,6 +138,7 @@ def turning_table(runs: pd.DataFrame, measures: Mapping[str, str] = ENTROPIES) -
         `accuracy there` (training), `rising from` (epoch), `fall, %`, `rise, %` and `end, %` (of the value after the
         first epoch), see :class:`nbutils.turning.Turn`.
     """
+    as_frame(runs, ("title",), "runs")
     rows = []
     for title, run in runs.groupby("title", sort=False):
         for column, name in measures.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from nbutils.arrays import as_frame
 from nbutils.comparisons import naive_table
 from nbutils.evidence import RULES, verdict
 from nbutils.hypotheses import collect_evidence
@@ -97,6 +98,7 @@ def switch_table(rows: pd.DataFrame) -> pd.DataFrame:
         (bits); and Pearson's r within a run with training accuracy, the untrained network included or not: `r of Q`,
         `r of Q, from epoch 1`, `r of entropy`, `r of entropy, from epoch 1` (0 for a constant series).
     """
+    as_frame(rows, ("switch", "epoch", "modularity", "pattern_entropy"), "rows")
     found = []
     for name, own in rows.groupby("switch", sort=False):
         first, last = (own[own["epoch"] == epoch].mean(numeric_only=True) for epoch in (0, own["epoch"].max()))
@@ -130,6 +132,7 @@ def change_table(rows: pd.DataFrame) -> pd.DataFrame:
         without any are left out); and `moves Q`, `moves entropy`: whether the whole interval lies beyond `Q_MOVES` or
         `ENTROPY_MOVES`, on either side.
     """
+    as_frame(rows, ("epoch", "seed", "switch", "modularity", "pattern_entropy"), "rows")
     last = rows[rows["epoch"] == rows["epoch"].max()]
     wide = last.pivot(index="seed", columns="switch", values=["modularity", "pattern_entropy"])
     found = []
@@ -181,6 +184,7 @@ def shuffle_table(rows: pd.DataFrame) -> pd.DataFrame:
         `lost` (Q minus the within-class one, mean), `low`, `high` (95 % interval over networks); and `the shuffle`:
         "leaves Q" if that interval lies inside -`UNCHANGED` to `UNCHANGED`, "changes Q" if outside, else "undecided".
     """
+    as_frame(rows, ("run", "specification", "value"), "rows")
     wide, found = rows.pivot(index="run", columns="specification", values="value"), []
     for name, graph in (("this book's", "co-firing count"), ("the paper's", "paper's")):
         above = {s.null: s.label for s in specifications() if s.graph == graph and s.null not in ("", "nothing")}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from nbutils.arrays import as_frame
 from nbutils.correlations import correlation
 from nbutils.evidence import RULES
 from nbutils.results import Results, as_results
@@ -51,6 +52,7 @@ def published_table(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> p
         the published one, bits), `r` (Pearson), `r of steps` (of the changes from epoch to epoch), `inside` (share of
         epochs at which the published value lies within the range of our networks).
     """
+    as_frame(series, ("epoch", "entropy_bits"), "series")
     published, rows = series.set_index("epoch")["entropy_bits"], []
     for name, wide in {"published": published.to_frame(), **ours}.items():
         own, theirs = wide.mean(axis=1).align(published, join="inner")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbutils.arrays import as_frame
 from nbutils.conclusions import counted
 from nbutils.confounds import GIVEN, held_fixed_table
 from nbutils.display import format_number
@@ -96,6 +97,7 @@ def survival(table: pd.DataFrame, by: str = "hypothesis") -> pd.DataFrame:
     Raises:
         ValueError: `by` is neither.
     """
+    as_frame(table, ("dataset", "test", "registered", "flipped", "kind"), "table")
     if by not in ("hypothesis", "test"):
         raise ValueError(f"by must be 'hypothesis' or 'test', received {by!r}")
     rows = []

@@ -536,3 +536,27 @@ def test_sparse_graphs_are_taken_however_they_are_held(change):
         graph = graph.tocoo() if change == "coo" else sp.csr_matrix(graph)
     found = nbutils.detect_communities(graph)
     assert (found.labels.tolist(), found.modularity) == ([0, 0, 0, 1, 1, 1], 0.5)
+
+
+@pytest.mark.parametrize("table", [None, [1, 2], pd.DataFrame({"a": [1]})])
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [
+        ("between_run_table", "grid"),
+        ("change_table", "rows"),
+        ("choice_effects", "table"),
+        ("choice_means", "table"),
+        ("control_shares", "table"),
+        ("naive_table", "table"),
+        ("published_table", "series"),
+        ("shuffle_table", "rows"),
+        ("sign_shares", "table"),
+        ("survival", "table"),
+        ("switch_table", "rows"),
+        ("turning_table", "runs"),
+    ],
+)
+def test_tables_of_another_shape_are_told_in_one_sentence(name, argument, table):
+    others = {"naive_table": ["modularity"], "published_table": [{}]}.get(name, [])
+    with pytest.raises((ValueError, TypeError), match=f"^{argument} must (be a pandas.DataFrame|have the columns)"):
+        getattr(nbutils, name)(table, *others)
