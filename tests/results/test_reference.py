@@ -38,7 +38,7 @@ from nbutils.variants import measure_layers
 ROOT = Path(__file__).resolve().parents[2]
 EPOCHS = 2  # epochs do not depend on how many follow, so the first ones can be compared alone
 UNTRAINED = 1e-3  # share of a value by which the loss, accuracy or norm of an untrained network may differ
-ALONE = {"train_accuracy": 0.02, "test_accuracy": 0.02, "modularity": 0.1}  # of a network that has no seeds beside it
+ALONE = {"train_accuracy": 0.02, "test_accuracy": 0.02, "modularity": 0.2}  # of a network that has no seeds beside it
 FLIPPED = 1e-4  # share of firing that rounding may decide before training
 STATE = {field.name for field in fields(Epoch)}  # what is known of a network without its firing
 COUNTS = ("communities", "well_defined", "well_defined_paper")
@@ -106,11 +106,11 @@ def assert_same_bits(kept: pd.DataFrame, made: pd.DataFrame, keys: list[str]) ->
 
 
 def assert_close(kept: pd.DataFrame, made: pd.DataFrame, seeds: pd.DataFrame) -> None:
-    """A network trained again lies among its seeds: no farther outside their range than that range is wide.
+    """A network trained again lies among its seeds: no farther outside their range than twice its width.
 
-    Before training, losses, accuracies and norms must all but agree; measures of firing may move, because an activation at
-    its neuron's threshold may fall to either side. Of a kind with one network nobody knows the spread; there accuracy
-    and modularity must come near the tables.
+    Before training, losses, accuracies and norms must all but agree; measures of firing may move, because an activation
+    at its neuron's threshold may fall to either side. Of a kind with one network nobody knows the spread; there
+    accuracy and modularity must come near the tables.
     """
     before, now = paired(kept, made, ["epoch"])
     numbers = [name for name in now.columns if name not in ("parts", "dataset", "labels", "noise", "seed", "epoch")]
@@ -126,8 +126,8 @@ def assert_close(kept: pd.DataFrame, made: pd.DataFrame, seeds: pd.DataFrame) ->
             elif alone:
                 assert abs(new - old) <= ALONE.get(name, np.inf), said
             else:
-                # Where seeds hardly differ, as where every pattern is unique, a hundredth of the value, or one community.
-                wide = max(high.loc[epoch, name] - low.loc[epoch, name], 0.01 * abs(old), name in COUNTS)
+                # Where seeds hardly differ, as where all patterns are unique: 1 % of the value, or one community.
+                wide = max(2 * (high.loc[epoch, name] - low.loc[epoch, name]), 0.01 * abs(old), name in COUNTS)
                 assert low.loc[epoch, name] - wide <= new <= high.loc[epoch, name] + wide, said
 
 
