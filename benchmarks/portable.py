@@ -16,7 +16,7 @@ from nbutils import portable
 from nbutils.provenance import provenance
 
 FILE = Path("book/results/processors/cost.json")
-REPEATS = 5
+REPEATS = 3
 NETWORKS = {  # what is trained: data set, model, epochs, networks side by side
     "five of 64-256-128-64-10 on digits": ("digits", "mlp:256-128-64", 12, 5),
     "five of 784-256-128-64-10 on mnist-5k": ("mnist-5k", "mlp:256-128-64", 2, 5),

@@ -121,7 +121,7 @@ def growth_figure(distances: pd.DataFrame, ylabel: str) -> Figure:
             for measure, rows in own.groupby("measure", sort=False):
                 ax.plot(rows["epoch"], rows["distance"].where(rows["distance"] > 0), "o-", ms=3, label=measure)
             ax.axhline(1, color=INK, lw=0.8, ls=":")
-            ax.set(title=dataset, xlabel="epoch", yscale="log")
+            ax.set(title=dataset, xlabel="epoch", yscale="log", ylim=(None, 2))
         axes[0, 0].set_ylabel(ylabel)
         fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         plt.close(fig)
