@@ -11,7 +11,8 @@ __all__ = ["EXTRAS", "MissingExtraError", "needed_for"]
 EXTRAS = {
     **dict.fromkeys(("mlxtend", "torchvision"), "data"),
     **dict.fromkeys(("IPython", "matplotlib", "seaborn"), "figures"),
-    **dict.fromkeys(("distributed", "ipykernel", "jupyter_client", "nbconvert", "nbformat", "papermill"), "sweeps"),
+    **dict.fromkeys(("dask", "distributed", "ipykernel", "jupyter_client"), "sweeps"),
+    **dict.fromkeys(("nbconvert", "nbformat", "papermill"), "sweeps"),
 }
 
 
