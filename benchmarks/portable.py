@@ -20,7 +20,6 @@ REPEATS = 3
 NETWORKS = {  # what is trained: data set, model, epochs, networks side by side
     "five of 64-256-128-64-10 on digits": ("digits", "mlp:256-128-64", 12, 5),
     "five of 784-256-128-64-10 on mnist-5k": ("mnist-5k", "mlp:256-128-64", 2, 5),
-    "one of 784-512-512-10 on mnist-5k": ("mnist-5k", "mlp:512-512", 3, 1),
 }
 WORK = """
 import sys, time
