@@ -201,7 +201,8 @@ def test_a_lost_scheduler_is_one_line(write_notebook, write_sweep, start_sweep, 
     cluster.processes[0].kill()
     code, text = driver.finish()
     assert code == 1
-    assert text.splitlines()[1:] == [
+    said = [line for line in text.splitlines()[1:] if " runs: " not in line]  # progress, where there was time for it
+    assert said == [
         f"error: scheduler: the Dask scheduler at {cluster.address} was lost; everything finished so far is kept"
     ]
     assert len(read_results(tmp_path / "runs/sweep/results.parquet")) >= 1
