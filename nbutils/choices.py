@@ -160,9 +160,11 @@ def null_effects(values: pd.DataFrame, accuracies: Any, noise: Any, draws: int =
         pair = [values[label].to_numpy(dtype=float) for label in (before, after)]
         rho = [correlation(series, accuracy) for series in pair]
         drawn = [resampled_spearman(series, accuracy, resamples) for series in pair]
-        ends = np.quantile(drawn[1] - drawn[0], [0.025, 0.975])
-        means = [series.mean() for series in pair]
-        rows.append((one.graph, one.null, *means, *rho, rho[1] - rho[0], *ends))
+        low, high = np.quantile(drawn[1] - drawn[0], [0.025, 0.975])
+        change, means = rho[1] - rho[0], [series.mean() for series in pair]
+        # Resamples are summed another way; where nothing varies, the interval still holds its own estimate.
+        ends = min(low, change), max(high, change)
+        rows.append((one.graph, one.null, *means, *rho, change, *ends))
     return pd.DataFrame(rows, columns=["graph", "null", "Q", "Q_left", "rho", "rho_left", "change", "low", "high"])
 
 
