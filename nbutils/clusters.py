@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
@@ -55,13 +56,16 @@ def dask_runner(
 
 @contextmanager
 def _cluster(jobs: int | None) -> Iterator[Any]:
-    """A cluster on this machine: deaf to the keyboard, and with all its temporary files in a folder that is removed."""
+    """A cluster on this machine: deaf to the keyboard, and with all its temporary files in a folder that is removed.
+
+    It starts and ends in a thread: an interrupt waits until it is whole, for half a cluster cannot be ended in order.
+    """
     import dask
     from distributed import LocalCluster
 
-    with scratch_folder() as folder, dask.config.set({"temporary-directory": str(folder)}):
+    def start() -> LocalCluster:
         with deaf():  # its threads and processes inherit that
-            cluster = LocalCluster(
+            return LocalCluster(
                 n_workers=jobs or default_jobs(),
                 threads_per_worker=1,
                 processes=True,
@@ -69,8 +73,18 @@ def _cluster(jobs: int | None) -> Iterator[Any]:
                 silence_logs=logging.CRITICAL,
                 env={"TMPDIR": str(folder)},
             )
-        with cluster:
-            yield cluster
+
+    with (
+        scratch_folder() as folder,
+        dask.config.set({"temporary-directory": str(folder)}),
+        ThreadPoolExecutor(1) as thread,
+    ):
+        starting = thread.submit(start)
+        try:
+            yield starting.result()
+        finally:
+            if starting.exception() is None:
+                thread.submit(starting.result().close).result()
 
 
 @contextmanager

@@ -14,7 +14,6 @@ import os
 import platform
 import sys
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 __all__ = ["SWITCH", "is_portable", "limits", "processor", "processor_features", "settings", "start"]
@@ -51,6 +50,8 @@ def settings() -> dict[str, str]:
         >>> settings()["MKL_CBWR"]
         'COMPATIBLE'
     """
+    from importlib.metadata import version  # slow, and needed in this mode only
+
     numpy = tuple(int(part) for part in version("numpy").split(".")[:2])
     wide = "X86_V3,X86_V4" if numpy >= (2, 4) else "AVX2,FMA3,AVX512F,AVX512CD,AVX512_SKX"
     return {

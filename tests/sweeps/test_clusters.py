@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +19,7 @@ import psutil
 import pytest
 from sweep_helpers import RECORD, executed, log, wait_for
 
+from nbutils.clusters import dask_runner
 from nbutils.scratch import clear_stale
 from nbutils.store import Store
 from nbutils.tables import read_results
@@ -206,3 +210,36 @@ def test_a_lost_scheduler_is_one_line(write_notebook, write_sweep, start_sweep, 
         f"error: scheduler: the Dask scheduler at {cluster.address} was lost; everything finished so far is kept"
     ]
     assert len(read_results(tmp_path / "runs/sweep/results.parquet")) >= 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="this system has no such signal")
+def test_an_interrupt_waits_until_the_cluster_is_whole(monkeypatch, tmp_path):
+    """Half a cluster cannot be ended: its processes would start after its folder is gone."""
+    did, made = [], threading.Event()
+
+    class Slow:
+        def __init__(self, **_options):
+            made.set()
+            time.sleep(0.5)
+            did.append("made")
+
+        def close(self):
+            time.sleep(0.2)
+            did.append("closed")
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("distributed.LocalCluster", Slow)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    sender = threading.Thread(target=lambda: made.wait() and os.kill(os.getpid(), signal.SIGUSR1))
+    sender.start()
+    try:
+        with pytest.raises(KeyboardInterrupt), dask_runner("local-dask", 1):
+            pytest.fail("there was no interrupt")
+    finally:
+        sender.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert did == ["made", "closed"]
+    assert not list(tmp_path.rglob("*"))
