@@ -19,6 +19,8 @@ LOCK = ".lock"
 LONGEST = 60  # characters: the path of a socket may have 103, and two names of 17 and 18 follow
 FRESH_SECONDS = 10  # a folder younger than this may not have taken its lock yet
 
+PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 0)  # seconds between attempts to remove a folder
+
 
 _owned: dict[int, Path] = {}  # folder of this process, by its number: a forked child inherits the dictionary
 
@@ -89,8 +91,15 @@ def clear_after(pid: int) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a scratch folder, and the folder of all of them if it was the last."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Remove a scratch folder, and the folder of all of them if it was the last.
+
+    Processes that are just being ended may still write into it: it is tried again for a moment.
+    """
+    for pause in PAUSES:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            break
+        time.sleep(pause)
     with suppress(OSError):
         folder.parent.rmdir()
 

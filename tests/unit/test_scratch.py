@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -77,3 +78,20 @@ def test_a_socket_fits_into_the_folder_whatever_the_length_of_the_temporary_one(
         with scratch_folder() as folder, socket.socket(socket.AF_UNIX) as listening:
             longest = len(f"{2**22}-") - len(f"{os.getpid()}-")  # of a process with the highest number
             listening.bind(str(folder / ("listener-" + "x" * (8 + longest))))
+
+
+def test_a_folder_is_removed_although_others_still_write(monkeypatch, own_temp):
+    """Processes that are being ended: the last one of three files comes after two attempts."""
+    remove, late = shutil.rmtree, ["second", "third"]
+
+    def race(folder, **options):
+        remove(folder, **options)
+        if late:
+            folder.mkdir()
+            (folder / late.pop()).touch()
+
+    monkeypatch.setattr("shutil.rmtree", race)
+    with scratch_folder() as folder:
+        (folder / "first").touch()
+    assert not late
+    assert not folder.exists()
