@@ -36,6 +36,12 @@ __all__ = [
 LONGEST = 100  # characters of a received value in a message
 
 
+def _some(names: str) -> str:
+    if not names.strip():
+        raise ValueError(f"must name at least one data set, received {names!r}")
+    return names
+
+
 def _known_datasets(names: str) -> str:
     return join_names(known_dataset(name) for name in split_names(names))
 
@@ -112,20 +118,23 @@ class HypothesisPage(_StudyPage):
 class Synthesis(_StudyPage):
     """Parameters of `synthesis` and `robustness`."""
 
-    study: Annotated[str, AfterValidator(_known_datasets), Field(min_length=1)] = "digits"
+    study: Annotated[str, AfterValidator(_some), AfterValidator(_known_datasets)] = "digits"
 
 
-def _reference(names: str) -> str:
-    for name in names.split():
-        if name not in REFERENCE:
-            raise ValueError(f"dataset of a reference study must be one of {', '.join(REFERENCE)}, received {name!r}")
-    return names
+def _reference(name: str) -> str:
+    if name not in REFERENCE:
+        raise ValueError(f"dataset of a reference study must be one of {', '.join(REFERENCE)}, received {shown(name)}")
+    return name
+
+
+def _references(names: str) -> str:
+    return join_names(_reference(name) for name in names.split())
 
 
 class ReferencePage(_Page):
     """Parameters of `evolution` and `reconstruction`, which read the committed tables of one data set."""
 
-    dataset: Annotated[str, AfterValidator(_reference), Field(min_length=1)] = "mnist"
+    dataset: Annotated[str, AfterValidator(_reference)] = "mnist"
 
     def studies(self) -> dict[str, Study | None]:
         return {self.dataset: None}
@@ -134,7 +143,7 @@ class ReferencePage(_Page):
 class ReferencePages(_Page):
     """Parameters of `specification_curve` and `memorising`, which read the committed tables of several data sets."""
 
-    study: Annotated[str, AfterValidator(_reference), Field(min_length=1)] = "mnist"
+    study: Annotated[str, AfterValidator(_some), AfterValidator(_references)] = "mnist"
 
     def studies(self) -> dict[str, Study | None]:
         return dict.fromkeys(self.study.split())
@@ -154,18 +163,20 @@ class Speed(_Page):
 
 
 def _small(names: str) -> str:
-    for name in split_names(names):
+    for name in (given := names.split()):
         if name not in SMALL:
             raise ValueError(
-                f"a study trained on other processors must be one of {', '.join(SMALL)}, received {name!r}"
+                f"a study trained on other processors must be one of {', '.join(SMALL)}, received {shown(name)}"
             )
+        if given.count(name) > 1:  # its networks would be counted as often
+            raise ValueError(f"must name each study once, received {shown(names)}")
     return names
 
 
 class Processors(_Page):
     """Parameters of `processors`, which reads tables that were made on other processors."""
 
-    study: Annotated[str, AfterValidator(_small), Field(min_length=1)] = "digits mnist-5k"
+    study: Annotated[str, AfterValidator(_some), AfterValidator(_small)] = "digits mnist-5k"
 
     def studies(self) -> dict[str, Study | None]:
         return {name: None for name in (*SMALL, *REFERENCE) if has_archive(archive_folder(name))}

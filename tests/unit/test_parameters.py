@@ -26,7 +26,12 @@ def test_a_misspelt_name_gets_the_nearest_spelling():
         ("h2_modularity", {"dataset": "mnsit"}, "dataset must be one of digits, mnist-5k, mnist"),
         ("h2_modularity", {"study": "digits cifar"}, "received 'cifar'"),
         ("start_here", {"model": "cnn:3"}, "model must be 'mlp:'"),
-        ("synthesis", {"study": ""}, "study: .*at least 1 item .*received ''"),
+        ("synthesis", {"study": ""}, "study: must name at least one data set, received ''"),
+        ("memorising", {"study": " "}, "study: must name at least one data set, received ' '"),
+        ("processors", {"study": "\n"}, "study: must name at least one data set, received"),
+        ("processors", {"study": "digits digits"}, "study: must name each study once, received 'digits digits'"),
+        ("evolution", {"dataset": "mnist cifar10"}, "dataset .* must be one of .*, received 'mnist cifar10'"),
+        ("reconstruction", {"dataset": " mnist"}, "dataset .* must be one of .*, received ' mnist'"),
         ("nothing", {}, "template must be one of start_here"),
     ],
 )
