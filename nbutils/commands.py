@@ -20,6 +20,7 @@ from nbutils.needs import needed_for
 from nbutils.progress import Counting
 from nbutils.study_commands import add_study_command, project_folder
 from nbutils.sweep_commands import add_sweep_commands, positive
+from nbutils.terminal import is_plain, plain
 
 if TYPE_CHECKING:
     from nbutils.study import Study
@@ -28,6 +29,7 @@ __all__ = ["main"]
 
 # What makes a path that was given a wrong argument.
 WRONG_PATH = {errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP}
+LONGEST_LINE = 2000  # characters of an error's line
 
 
 class _Parser(argparse.ArgumentParser):
@@ -42,14 +44,12 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0 for success, 1 for failed work, 2 for wrong arguments."""
     options = _parser().parse_args(arguments)
-    for name in ("NBUTILS_DATA", "NBUTILS_STORE"):  # kernels and workers, which work elsewhere, look in the same place
-        if os.environ.get(name):
-            os.environ[name] = os.path.abspath(os.path.expanduser(os.environ[name]))
     try:
+        _settle_folders(options)
         with needed_for(f"python -m nbutils {options.name}"):
             return int(options.command(options))
     except (ValueError, ModuleNotFoundError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_said(error)}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # whoever read the output has seen enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -59,10 +59,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"error: {_path_error(error)}", file=sys.stderr)
             return 2
         hint = "free some space and start again; " if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else ""
-        print(f"error: {error}; {hint}everything finished so far is kept", file=sys.stderr)
+        print(f"error: {_said(error)}; {hint}everything finished so far is kept", file=sys.stderr)
         return 1
     except KeyboardInterrupt as reason:
         return stopped(reason)
+
+
+def _settle_folders(options: argparse.Namespace) -> None:
+    """Refuse folders that cannot be shown or are none, before anything starts."""
+    from nbutils.parameters import shown
+
+    for name, value in vars(options).items():
+        if isinstance(value, Path) and not is_plain(str(value)):
+            raise ValueError(f"{name}: a path must be free of control characters, received {shown(str(value))}")
+    for name in ("NBUTILS_DATA", "NBUTILS_STORE"):
+        if not (given := os.environ.get(name)):
+            continue
+        path = os.path.abspath(os.path.expanduser(given))
+        if not is_plain(path):
+            raise ValueError(f"{name} must be a folder free of control characters, received {shown(given)}")
+        if os.path.lexists(path) and not os.path.isdir(path):
+            raise ValueError(f"{name} must be a folder, received {shown(given)}, which is something else")
+        os.environ[name] = path  # kernels and workers, which work elsewhere, look in the same place
+
+
+def _said(error: Exception) -> str:
+    """What an error says: printable, and each line cut off where it is long."""
+    lines = plain(str(error)).splitlines()
+    return "\n".join(line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…" for line in lines)
 
 
 def _path_error(error: OSError) -> str:
@@ -70,7 +94,7 @@ def _path_error(error: OSError) -> str:
     from nbutils.parameters import shown
 
     if error.filename is None or not error.strerror:
-        return str(error)
+        return _said(error)
     return f"{shown(str(error.filename))}: {error.strerror[0].lower()}{error.strerror[1:]}"
 
 

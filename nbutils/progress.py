@@ -9,6 +9,8 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
+from nbutils.terminal import plain
+
 __all__ = ["Counting", "Reporter", "duration"]
 
 
@@ -65,7 +67,7 @@ class Reporter:
         self.failed += bool(problem)
         self.finished += not problem
         if problem:
-            self._console.print(f"  failed: {name}: {problem}", markup=False)
+            self._console.print(plain(f"  failed: {name}: {problem}"), markup=False)
         self._show()
 
     @property

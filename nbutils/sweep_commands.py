@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nbutils.files import replace_file
+from nbutils.terminal import plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +107,7 @@ def _list_points(sweep: Sweep, points: dict[NotebookJob, Point]) -> int:
     for job, point in points.items():
         found = kept(job.address)
         states.append("missing" if found is None else found.status)
-        print(f"  {states[-1]:8} {point.name}")
+        print(f"  {states[-1]:8} {plain(point.name)}")
     print(", ".join(f"{states.count(word)} {word}" for word in ("done", "failed", "missing")))
     return 0
 
@@ -144,10 +145,11 @@ def _results(options: argparse.Namespace) -> int:
     if options.metric is not None and not options.pivot:
         table = select(table, [f"metric={options.metric}"])
     if options.pivot:
-        print(pivot(table, *options.pivot, options.metric).to_string(float_format="{:.4g}".format))
+        print(plain(pivot(table, *options.pivot, options.metric).to_string(float_format="{:.4g}".format)))
         return 0
     shown = table if options.all else _essential(table)
-    print(shown.to_string(index=False, na_rep="", float_format="{:.4g}".format) if len(shown) else "No rows.")
+    rows = shown.to_string(index=False, na_rep="", float_format="{:.4g}".format) if len(shown) else "No rows."
+    print(plain(rows))
     runs = table.drop_duplicates("run")["status"].value_counts()
     print(f"{len(table)} rows; {runs.get('done', 0)} runs done, {runs.get('failed', 0)} failed")
     return 0

@@ -133,7 +133,7 @@ def load_sweep(path: Path | str) -> Sweep:
     declared = read_sweep_file(path)
     name = declared.name or path.stem
     if not NAME.fullmatch(name):
-        raise ValueError(f"{path.name}: name must be letters, digits, '.', '_' and '-', received {name!r}")
+        raise ValueError(f"{path.name}: name must be letters, digits, '.', '_' and '-', received {shown(name)}")
     notebook = path.parent / declared.notebook
     if not os.path.isfile(notebook) or notebook.suffix != ".ipynb":
         raise FileNotFoundError(

@@ -247,7 +247,9 @@ def pivot(table: pd.DataFrame, rows: str, columns: str, metric: str | None = Non
         _known(table, name)
     axes = [name for name in table if name not in MEASURED]
     if rows == columns or not {rows, columns} <= set(axes):
-        raise ValueError(f"--pivot needs two different columns of {', '.join(axes)}, received {rows!r} and {columns!r}")
+        raise ValueError(
+            f"--pivot needs two different columns of {', '.join(axes)}, received {shown(rows)} and {shown(columns)}"
+        )
     known = list(dict.fromkeys(table.loc[table["metric"] != "", "metric"]))
     if metric is None and len(known) == 1:
         metric = known[0]
@@ -291,4 +293,4 @@ def _says(text: str, cell: Any) -> bool:
 
 def _known(table: pd.DataFrame, name: str) -> None:
     if name not in table:
-        raise ValueError(f"no column {name!r}{nearest(name, list(table))}; the table has {', '.join(table)}")
+        raise ValueError(f"no column {shown(name)}{nearest(name, list(table))}; the table has {', '.join(table)}")

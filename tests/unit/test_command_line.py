@@ -79,3 +79,38 @@ def test_a_warning_is_one_line(own_store):
     said = run("runs").stderr
     assert said.startswith("warning: stored result 0123456789abcdef is damaged")
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["NBUTILS_DATA", "NBUTILS_STORE"])
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("a\x1b[2J", "must be a folder free of control characters, received 'a\\x1b[2J'"),
+        ("file", "must be a folder, received 'file', which is something else"),
+        ("dangling", "must be a folder, received 'dangling', which is something else"),
+    ],
+)
+def test_folders_in_the_environment_are_folders(name, given, words, tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to("nowhere")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(name, given)
+    assert main(["runs"]) == 2
+    assert capsys.readouterr() == ("", f"error: {name} {words}\n")
+
+
+def test_nothing_printed_acts_on_the_terminal(tmp_path, monkeypatch, capsys):
+    """What a table holds, and what was typed, is spelt out; long lines are cut off."""
+    columns = "run,sweep,notebook,x,metric,value,low,high,text,unit,status,reason,seconds,commit,time,versions"
+    rows = "a,s,n,1,sum\x1b[2J,1.5,,,,,done,,1,c,t,{}\nb,s,n,2,sum\x1b[2J,2.5,,,\u202etxt,,done,,1,c,t,{}\n"
+    (tmp_path / "table.csv").write_text(f"{columns}\n{rows}", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["results", "table.csv", "--all"]) == 0
+    assert main(["results", "table.csv", "--metric", "nope"]) == 2
+    assert main(["results", "table.csv", "--pivot", "x" * 100_000, "x"]) == 2
+    assert main(["results", "table.csv", "--output", "a\x1b[2J"]) == 2
+    shown = "".join(capsys.readouterr())
+    assert "sum\\x1b[2J" in shown
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert len(shown) < 2000

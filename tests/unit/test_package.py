@@ -12,6 +12,7 @@ import nbutils
 # Data flow one way: a module imports only modules that stand before it.
 ORDER = [
     "needs",
+    "terminal",
     "portable",
     "bits",
     "edges",
