@@ -263,6 +263,7 @@ def test_the_api_page_lists_every_module(root):
             "needs",
             "logarithms",
             "sweep_commands",
+            "terminal",
             "study_commands",
             "warm",
         ):
