@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -252,6 +253,8 @@ def locate(base: str) -> list[Path]:
 def keep_images(name: str) -> Kept:
     """Images of a data set that is not built in, decoded when they are first asked for.
 
+    What is kept is compared with its checksum, once in each process, and decoded again where it is damaged.
+
     Args:
         name: see :func:`parse_name`.
 
@@ -261,6 +264,7 @@ def keep_images(name: str) -> Kept:
     Raises:
         ValueError: a file is damaged or oddly shaped; it is named.
         FileNotFoundError: the data set is not there.
+        OSError: what is kept is damaged, and cannot be replaced; says which folder to delete.
     """
     asked = parse_name(name)
     if asked.path is not None and not os.path.isdir(asked.path):
@@ -268,18 +272,21 @@ def keep_images(name: str) -> Kept:
     files = locate(asked.base) if asked.path is None else [asked.path]
     store, determinants = Store("data"), {"name": asked.whole, "files": _state(files), "code": code_digest(*MAKERS)}
     where = hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()[:16]
-    if (record := store.read(where)) is None:
-        with store.lock(where):
-            if (record := store.read(where)) is None:
-                images = _decode(asked, files)
-                arrays = {part: np.ascontiguousarray(getattr(images, part)) for part in ARRAYS}
-                facts = {"classes": images.classes, "origin": images.origin, "version": _version(images, arrays)}
-                store.write(where, {**determinants, **facts}, plain=arrays)
-                record = store.read(where)
-    if record is None:
-        raise OSError(f"data set {name} was written to {store.path(where)} but cannot be read back")
-    arrays = {part: store.mapped(where, part) for part in ARRAYS}
-    return Kept(Images(**arrays, classes=tuple(record["classes"]), origin=record["origin"]), record["version"])
+    for _ in range(2):
+        if (record := store.read(where)) is None:
+            with store.lock(where):
+                if (record := store.read(where)) is None:
+                    images = _decode(asked, files)
+                    arrays = {part: np.ascontiguousarray(getattr(images, part)) for part in ARRAYS}
+                    facts = {"classes": images.classes, "origin": images.origin, "version": _version(images, arrays)}
+                    store.write(where, {**determinants, **facts}, plain=arrays)
+                    record = store.read(where)
+        with suppress(OSError):  # damage, which sets aside what was kept
+            if record is not None:
+                arrays = {part: store.mapped(where, part, record) for part in ARRAYS}
+                images = Images(**arrays, classes=tuple(record["classes"]), origin=record["origin"])
+                return Kept(images, record["version"])
+    raise OSError(f"data set {name} is damaged where it is kept, and cannot be made anew; delete {store.path(where)}")
 
 
 def check_files(name: str) -> Kept:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import os
 import re
 import shutil
@@ -36,6 +37,7 @@ ENVIRONMENTS = "environments"
 # What NumPy and the zip format raise for bytes that are not those that were written.
 DAMAGE = (OSError, ValueError, EOFError, RuntimeError, SyntaxError, TokenError, zipfile.BadZipFile, zlib.error)
 UNSIGNED = "0" * 64  # stands in a record for its digest while that is computed
+_WHOLE: set[tuple[Any, ...]] = set()  # files that this process found to be what was written
 
 
 def store_folder() -> Path:
@@ -49,9 +51,9 @@ class Store:
 
     Written to a temporary folder first and renamed when complete, so a reader never sees half of it and a crash or a
     full disk leaves nothing under an address. A record holds the digest of its own text, so damage to any field is
-    noticed; one without, as versions before wrote them, counts as absent. Arrays are read without executing code
-    (`allow_pickle=False`). Environments (see :func:`nbutils.provenance.environment`) that records name are remembered
-    for all kinds.
+    noticed; one without, as versions before wrote them, counts as absent. It also holds a checksum of every array that
+    is mapped; those in groups have one in their file. Arrays are read without executing code (`allow_pickle=False`).
+    Environments (see :func:`nbutils.provenance.environment`) that records name are remembered for all kinds.
 
     Args:
         kind: sub-folder, such as "runs".
@@ -107,16 +109,25 @@ class Store:
             self.discard(address, f"is damaged ({error})")
             raise OSError(f"stored result {address} was damaged and has been set aside; ask for it again") from error
 
-    def mapped(self, address: str, name: str) -> np.ndarray:
+    def mapped(self, address: str, name: str, record: dict[str, Any]) -> np.ndarray:
         """An array that was stored plain, mapped from disk: processes share it, and only what is used is read.
 
-        Writing to it changes this process's copy, never the file.
+        Its file is read once in each process to compare its checksum, at several GB/s, and again when it changes.
+        Writing to the array changes this process's copy, never the file.
+
+        Args:
+            address: of the result.
+            name: of the array.
+            record: what :meth:`read` gave for this address.
 
         Raises:
-            OSError: it cannot be read; the result is set aside, so that asking again computes it anew.
+            OSError: it cannot be read, or is not what was written; the result is set aside, so that asking again
+                computes it anew.
         """
+        path = self.path(address) / f"{name}.npy"
         try:
-            return np.load(self.path(address) / f"{name}.npy", mmap_mode="c", allow_pickle=False)
+            _require_checksum(path, record.get("checksums", {}).get(path.name))
+            return np.load(path, mmap_mode="c", allow_pickle=False)
         except DAMAGE as error:
             self.discard(address, f"is damaged ({error})")
             raise OSError(f"stored result {address} was damaged and has been set aside; ask for it again") from error
@@ -156,6 +167,8 @@ class Store:
                 (temporary / name).write_text(text, "utf-8")
             files = {f.name: f.stat().st_size for f in sorted(temporary.iterdir())}
             whole = {"digest": ""} | record | {"digest": UNSIGNED, "files": files}  # it comes first
+            if plain:
+                whole["checksums"] = {f"{name}.npy": _checksum(temporary / f"{name}.npy") for name in plain}
             text = json.dumps(whole, indent=1, allow_nan=True)
             (temporary / RECORD).write_text(text.replace(UNSIGNED, _digest(text), 1), "utf-8")
             if "environment" in record:
@@ -207,6 +220,23 @@ class Store:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _checksum(path: Path) -> int:
+    """CRC-32 of a file that is not empty."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return zlib.crc32(content)
+
+
+def _require_checksum(path: Path, expected: int | None) -> None:
+    """Refuse a file that is not what was written; one that is gets read once."""
+    facts = path.stat()
+    known = (str(path), expected, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino, facts.st_dev)
+    if known in _WHOLE:
+        return
+    if expected is None or _checksum(path) != expected:
+        raise ValueError(f"{path.name} is not what was written")
+    _WHOLE.add(known)
 
 
 def _make(folder: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import pickle
 import subprocess
@@ -17,8 +18,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nbutils import catalogue, sources
-from nbutils.catalogue import check_files, keep_images, parse_name
+from nbutils import catalogue, sources, store
+from nbutils.catalogue import keep_images, parse_name
 from nbutils.datasets import load_dataset
 from nbutils.sources import SOURCES, data_folder, read_cifar_batches
 from nbutils.store import Store
@@ -134,14 +135,75 @@ def test_images_are_decoded_once_and_again_when_files_change(pictures, own_store
     assert calls == [1]
 
 
-def test_a_damaged_array_is_decoded_again(pictures, own_store):
+def flip_a_pixel(folder):
+    content = bytearray((folder / "train.npy").read_bytes())
+    content[-1] ^= 1
+    (folder / "train.npy").write_bytes(content)
+
+
+def flip_a_label(folder):
+    content = bytearray((folder / "test_labels.npy").read_bytes())
+    content[-8] ^= 1
+    (folder / "test_labels.npy").write_bytes(content)
+
+
+def cut_off(folder):
+    (folder / "train.npy").write_bytes((folder / "train.npy").read_bytes()[:100])
+
+
+def turn_the_shape_round(folder):
+    content = (folder / "train.npy").read_bytes()
+    (folder / "train.npy").write_bytes(content.replace(b"(8, 8, 8, 3)", b"(8, 8, 3, 8)"))
+
+
+def lose_the_record(folder):
+    (folder / "record.json").unlink()
+
+
+def change_a_checksum(folder):
+    text = (folder / "record.json").read_text()
+    known = str(json.loads(text)["checksums"]["train.npy"])
+    (folder / "record.json").write_text(text.replace(known, str(int(known) ^ 1)))
+
+
+@pytest.mark.filterwarnings("ignore:stored result")
+@pytest.mark.parametrize(
+    "damage", [flip_a_pixel, flip_a_label, cut_off, turn_the_shape_round, lose_the_record, change_a_checksum]
+)
+def test_a_damaged_array_is_decoded_again(pictures, own_store, damage):
     name = f"folder:{pictures}"
-    expected = np.array(keep_images(name).images.train)
+    images = keep_images(name).images
+    expected = {part: np.array(getattr(images, part)) for part in catalogue.ARRAYS}
+    folder = next(own_store.rglob("train.npy")).parent
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    damage(folder)
+    assert before != {path.name: path.read_bytes() for path in folder.iterdir()}
+    images = keep_images(name).images
+    assert all(np.array_equal(getattr(images, part), expected[part]) for part in catalogue.ARRAYS)
+    assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_what_is_damaged_and_cannot_be_replaced_is_named(pictures, own_store, monkeypatch):
+    name = f"folder:{pictures}"
+    keep_images(name)
+    folder = next(own_store.rglob("train.npy")).parent
+    flip_a_pixel(folder)
+    monkeypatch.setattr("nbutils.store.shutil.rmtree", lambda *_args, **_options: None)  # as in a read-only folder
+    with pytest.warns(RuntimeWarning, match="damaged"), pytest.raises(OSError, match=f"delete {folder}"):
+        keep_images(name)
+
+
+def test_a_checksum_is_compared_once(pictures, own_store, monkeypatch):
+    name, compared = f"folder:{pictures}", []
+    original = store._checksum
+    keep_images(name)
+    monkeypatch.setattr(store, "_checksum", lambda path: compared.append(path.name) or original(path))
+    keep_images(name)
+    assert compared == []
     file = next(own_store.rglob("train.npy"))
-    file.write_bytes(file.read_bytes()[:100])
-    with pytest.warns(RuntimeWarning, match="damaged"):
-        assert (keep_images(name).images.train == expected).all()
-    check_files(name)
+    os.utime(file, ns=(1, 1))
+    keep_images(name)
+    assert compared == ["train.npy"]
 
 
 def test_missing_data_says_what_to_do(tmp_path, own_store, monkeypatch):
