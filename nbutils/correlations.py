@@ -69,7 +69,7 @@ def correlation(x: Any, y: Any, method: str = "spearman") -> float:
     if len(a) < 2:
         return float("nan")
     # Summed exactly: a library's dot product rounds by processor, by memory and by the order of the runs.
-    return math.fsum(_unit(a, method) * _unit(b, method))
+    return max(-1.0, min(1.0, math.fsum(_unit(a, method) * _unit(b, method))))
 
 
 def pairwise_correlation(x: Any, y: Any, method: str = "spearman") -> np.ndarray:
@@ -98,7 +98,8 @@ def pairwise_correlation(x: Any, y: Any, method: str = "spearman") -> np.ndarray
         return np.full((len(a), len(b)), np.nan)
     if method == "spearman":
         a, b = (stats.rankdata(series, axis=1) for series in (a, b))
-    return np.array([_unit(row, "pearson") for row in a]) @ np.array([_unit(row, "pearson") for row in b]).T
+    found = np.array([_unit(row, "pearson") for row in a]) @ np.array([_unit(row, "pearson") for row in b]).T
+    return np.clip(found, -1, 1)
 
 
 def resampled_spearman(x: np.ndarray, y: np.ndarray, resamples: Sequence[np.ndarray]) -> np.ndarray:
@@ -124,7 +125,7 @@ def resampled_spearman(x: np.ndarray, y: np.ndarray, resamples: Sequence[np.ndar
         ranks = [stats.rankdata(values[rows], axis=1) - (n + 1) / 2 for values in (x, y)]
         scale = np.sqrt((ranks[0] ** 2).sum(axis=1) * (ranks[1] ** 2).sum(axis=1))
         found[length == n] = (ranks[0] * ranks[1]).sum(axis=1) / np.where(scale > 0, scale, 1)
-    return found
+    return np.clip(found, -1, 1)
 
 
 def session_permutation(
@@ -252,5 +253,5 @@ def _unit(values: np.ndarray, method: str) -> np.ndarray:
     if len(values) < 2 or np.ptp(values) == 0:
         return np.zeros(len(values))
     ranked = stats.rankdata(values) if method == "spearman" else ordinary(values)
-    centred = ranked - ranked.mean()
+    centred = ranked - math.fsum(ranked) / len(ranked)
     return centred / math.sqrt(math.fsum(centred * centred))

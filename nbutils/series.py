@@ -153,7 +153,7 @@ def partial_from(r_xy: Any, r_xz: Any, r_yz: Any) -> np.ndarray:
     xy, xz, yz = np.broadcast_arrays(*(np.asarray(r, dtype=float) for r in (r_xy, r_xz, r_yz)))
     left = (1 - xz**2) * (1 - yz**2)
     known = left >= 1e-12
-    return np.where(known, (xy - xz * yz) / np.sqrt(np.where(known, left, 1)), np.nan)
+    return np.where(known, np.clip((xy - xz * yz) / np.sqrt(np.where(known, left, 1)), -1, 1), np.nan)
 
 
 def autocorrelation(values: Any, lags: int) -> np.ndarray:

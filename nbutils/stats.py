@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -127,8 +128,18 @@ def bootstrap_interval(
         return float(array[0]), float(array[0])
     if np.ptp(array) < LEAST_SPREAD:
         raise ValueError(f"values must differ by at least {LEAST_SPREAD:g} or not at all; use another unit")
-    found = stats.bootstrap((array,), statistic, confidence_level=level, n_resamples=draws, rng=rng)
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    found = _bca(array, statistic, level, draws, rng)
+    if statistic is np.mean and np.isnan(found).any():  # means of values far from 0 round to one
+        middle = math.fsum(array) / len(array)
+        found = _bca(array - middle, statistic, level, draws, rng) + middle
+    return float(found[0]), float(found[1])
+
+
+def _bca(
+    values: np.ndarray, statistic: Callable[..., Any], level: float, draws: int, rng: np.random.Generator
+) -> np.ndarray:
+    found = stats.bootstrap((values,), statistic, confidence_level=level, n_resamples=draws, rng=rng)
+    return np.array([found.confidence_interval.low, found.confidence_interval.high])
 
 
 def holm(p_values: Sequence[float]) -> np.ndarray:

@@ -175,3 +175,14 @@ def test_an_interval_holds_its_estimate(rng):
     assert 0 < low < rho <= high
     _, (low, high) = between_conditions(-measure, accuracy, noise, rng, draws=999)
     assert low <= -rho < high < 0
+
+
+def test_correlations_stay_in_their_range_and_do_not_know_the_order(rng):
+    for n in (3, 4, 7):
+        x = rng.normal(size=(40, n)) * 10.0 ** rng.integers(-8, 8, size=(40, 1))
+        assert all(abs(correlation(row, sign * row, "pearson")) <= 1 for row in x for sign in (1, -1))
+        assert all(abs(correlation(row, sign * row)) <= 1 for row in x for sign in (1, -1))
+        assert np.abs(pairwise_correlation(x, x, "pearson")).max() <= 1
+    for _ in range(50):
+        x, y, order = 1e15 + rng.normal(size=34), rng.normal(size=34), rng.permutation(34)
+        assert correlation(x[order], y[order], "pearson") == correlation(x, y, "pearson")

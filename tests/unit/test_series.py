@@ -15,6 +15,7 @@ from nbutils.series import (
     difference_correlation,
     effective_sample_size,
     partial_correlation,
+    partial_from,
     saturating_curve,
 )
 
@@ -229,3 +230,12 @@ def test_the_figures_show_what_the_tables_hold(root):
     knob, left_over = right.get_xdata()[30], right.get_ydata()[30]
     curve = saturating_curve(series["epoch"], knob)
     assert left_over == pytest.approx(detrended_correlation(series["entropy_bits"], series["train_accuracy"], curve))
+
+
+def test_a_partial_correlation_stays_in_its_range(rng):
+    xz, yz = rng.uniform(-0.99, 0.99, size=(2, 10_000))
+    left = np.sqrt((1 - xz**2) * (1 - yz**2))
+    for sign in (1, -1):
+        found = partial_from(xz * yz + sign * left, xz, yz)  # all that is left agrees
+        assert np.abs(found).max() <= 1
+        assert found == pytest.approx(np.full(10_000, sign))

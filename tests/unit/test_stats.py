@@ -77,3 +77,11 @@ def test_rounding_does_not_break_ties():
     assert permutation_result(0.3, np.array([0.1 + 0.2, 0.1]), "greater").p_value == 0.5
     with pytest.raises(ValueError, match="alternative must be one of"):
         permutation_result(0.3, np.array([0.1]), "larger")
+
+
+@pytest.mark.filterwarnings("ignore:The BCa confidence interval")
+def test_an_interval_of_values_far_from_0_is_that_of_their_differences(rng):
+    for offset in (0.0, 1e15, -1e15):
+        values = offset + np.random.default_rng(5).normal(size=23) / 4
+        low, high = bootstrap_interval(values, 0, draws=200)
+        assert values.min() <= low <= values.mean() <= high <= values.max()
