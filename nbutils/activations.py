@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -163,7 +164,7 @@ def firing_share(rule: str) -> float | None:
         return 0.1
     try:
         kind, share = rule.split(":")
-        if kind == "top":
+        if kind == "top" and re.fullmatch(r"[0-9.eE+-]+", share):
             return require_share(float(share), "share")
     except ValueError:
         pass

@@ -19,7 +19,7 @@ from nbutils.interrupts import stopped
 from nbutils.needs import needed_for
 from nbutils.progress import Counting
 from nbutils.study_commands import add_study_command, project_folder
-from nbutils.sweep_commands import add_sweep_commands, positive
+from nbutils.sweep_commands import add_sweep_commands, positive, whole
 from nbutils.terminal import is_plain, plain
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ def _parser() -> argparse.ArgumentParser:
     settings.set_defaults(command=_portable)
     for command in (run, pages, glance):
         command.add_argument("--datasets", nargs="+", default=["digits", "mnist-5k"], help="default: digits mnist-5k")
-        command.add_argument("--seeds", type=int, default=10, help="networks per label condition (default: 10)")
-        command.add_argument("--epochs", type=int, default=10, help="passes over the training set (default: 10)")
+        command.add_argument("--seeds", type=whole, default=10, help="networks per label condition (default: 10)")
+        command.add_argument("--epochs", type=whole, default=10, help="passes over the training set (default: 10)")
         command.add_argument("--jobs", type=positive, help="processes (default: one per core)")
         command.add_argument("--device", choices=DEVICES, default="cpu", help="where networks train (default: cpu)")
     for command in (pages, glance):

@@ -24,7 +24,7 @@ def usable_cores() -> int:
 def default_jobs() -> int:
     """How many jobs to run at once: this process's share of the machine (`NBUTILS_JOBS`), else one per usable core."""
     share = os.environ.get(JOBS_VARIABLE, "")
-    return int(share) if share.isdigit() and int(share) > 0 else usable_cores()
+    return int(share) if share.isascii() and share.isdigit() and int(share) > 0 else usable_cores()
 
 
 def threads_each(jobs: int) -> int:
@@ -40,7 +40,7 @@ def threads_each(jobs: int) -> int:
 def compute_threads() -> int:
     """Threads that this process computes with: `OMP_NUM_THREADS`, as for PyTorch, else one per usable core."""
     share = os.environ.get("OMP_NUM_THREADS", "")
-    return int(share) if share.isdigit() and int(share) > 0 else usable_cores()
+    return int(share) if share.isascii() and share.isdigit() and int(share) > 0 else usable_cores()
 
 
 def in_threads(function: Callable[[Any], Any], items: Sequence[Any], worth: bool = True) -> list[Any]:

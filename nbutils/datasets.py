@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
@@ -94,7 +95,7 @@ def label_noise(labels: str) -> float:
         return named[labels]
     try:
         kind, share = labels.split(":")
-        if kind == "mixed" and 0 <= float(share) <= 1:
+        if kind == "mixed" and re.fullmatch(r"[0-9.eE+-]+", share) and 0 <= float(share) <= 1:
             return float(share)
     except (AttributeError, ValueError):
         pass

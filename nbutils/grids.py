@@ -165,6 +165,8 @@ def says(text: str, value: Any) -> bool:
         return True
     if value is None or isinstance(value, bool):
         return text.lower() == {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int | float) and (not text.isascii() or "_" in text):
+        return False  # Python reads digits of all scripts, and underscores between them
     try:
         if isinstance(value, int):
             return Decimal(text) == value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,16 @@ if TYPE_CHECKING:
     from nbutils.executions import NotebookJob, Outcome
     from nbutils.sweeps import Point, Sweep
 
-__all__ = ["add_sweep_commands", "positive"]
+__all__ = ["add_sweep_commands", "positive", "whole"]
 
 LARGEST_NUMBER = 10_000_000  # more processes, failures or seconds are a slip of the pen
+
+
+def whole(text: str) -> int:
+    """A whole number in ASCII digits, for options; `int` takes digits of all scripts, blanks and underscores."""
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise argparse.ArgumentTypeError(f"must be a whole number, received {text[:100]!r}")
+    return int(text)
 
 
 def positive(text: str) -> int:
@@ -64,15 +72,15 @@ def _sweep(options: argparse.Namespace) -> int:
     from nbutils.sweeps import load_sweep
     from nbutils.tables import ResultsTable
 
-    whole = load_sweep(options.file)
-    sweep = whole.only(options.only)
+    every = load_sweep(options.file)
+    sweep = every.only(options.only)
     folder = options.output / sweep.name
     jobs = sweep.jobs(options.timeout)
     points = dict(zip(jobs, sweep.points, strict=True))
     if options.dry_run:
         return _list_points(sweep, points)
 
-    results = ResultsTable(whole, folder)
+    results = ResultsTable(every, folder)
 
     def deliver(job: NotebookJob, outcome: Outcome) -> None:
         _deliver(sweep.notebook, folder / points[job].folder, outcome)
@@ -90,7 +98,7 @@ def _sweep(options: argparse.Namespace) -> int:
         f"{found.finished} finished, {found.cached} cached, {len(found.failed)} failed, {found.left} not started; "
         f"table: {folder / 'results.parquet'} and .csv"
     )
-    _mention_strangers(whole, folder)
+    _mention_strangers(every, folder)
     return 0 if found.complete else 1
 
 

@@ -136,7 +136,7 @@ def _harmless(table: pd.DataFrame) -> pd.DataFrame:
 
 def _quoted(text: str, plain: bool) -> str:
     bare = text.lstrip("'")
-    risky = bare.startswith(RISKY) or (not plain and (_number(bare) is not None or bare in TRUTH))
+    risky = bare.startswith(RISKY) or (not plain and (_reads_as_number(bare) or bare in TRUTH))
     return f"'{text}" if risky else text
 
 
@@ -162,10 +162,16 @@ def _from_csv(path: Path) -> pd.DataFrame:
 
 
 def _number(cell: str) -> float | None:
+    """The number that a cell holds in ASCII digits; Python also reads other scripts' digits, and underscores."""
+    return float(cell) if cell.isascii() and "_" not in cell and _reads_as_number(cell) else None
+
+
+def _reads_as_number(cell: str) -> bool:
     try:
-        return float(cell)
+        float(cell)
     except ValueError:
-        return None
+        return False
+    return True
 
 
 def _numbers(name: str, cells: pd.Series) -> pd.Series:
@@ -173,7 +179,7 @@ def _numbers(name: str, cells: pd.Series) -> pd.Series:
     for cell, number in zip(cells, found, strict=True):
         if number is None:
             raise ValueError(f"column {name!r} holds {shown(cell)}, which is no number")
-    if all(re.fullmatch(r"[-+]?\d{1,18}", cell) for cell in cells):
+    if all(re.fullmatch(r"[-+]?[0-9]{1,18}", cell) for cell in cells):
         return cells.astype("int64")
     return pd.Series(found, index=cells.index, dtype=float)
 

@@ -39,7 +39,7 @@ def test_bad_input_is_one_sentence_before_anything_starts(arguments, words, own_
 
 
 def test_unknown_options_are_refused(own_store):
-    for arguments in (["run", "--sedes", "3"], ["train"], [], ["run", "--seeds", "many"], ["run", "--jobs", "0"]):
+    for arguments in (["run", "--sedes", "3"], ["train"], [], ["run", "--jobs", "0"]):
         done = run(*arguments)
         assert done.returncode == 2
         assert "usage:" in done.stderr
@@ -114,3 +114,13 @@ def test_nothing_printed_acts_on_the_terminal(tmp_path, monkeypatch, capsys):
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert len(shown) < 2000
+
+
+@pytest.mark.parametrize("number", ["many", "٣", "1_0", " 3", "3 ", "+3", "3.0", "３", "²", "0x3", "9" * 5000, ""])
+@pytest.mark.parametrize("option", ["--seeds", "--epochs", "--jobs"])
+def test_whole_numbers_are_ascii_digits(option, number, own_store, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["run", option, number])
+    assert ended.value.code == 2
+    assert f"argument {option}: must be a whole number" in capsys.readouterr().err
+    assert not own_store.exists()
