@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import PackedSequence
 from nbutils.arrays import as_count, is_among, shown
 from nbutils.batches import Batch, Feeder, stream
 from nbutils.layouts import FeaturesLast, Layout, Reading, read_layers
+from nbutils.rows import Rows
 
 __all__ = [
     "as_written",
@@ -58,6 +59,11 @@ def matching_layers(model: nn.Module, layers: str | Collection[str] = "*") -> li
         raise ValueError(f"model must be a PyTorch module, received {type(model).__name__}")
     if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
         raise ValueError("model is TorchScript, which cannot be looked into; pass the module that it was made from")
+    if any(isinstance(module, torch.fx.GraphModule) and "train" in vars(module) for module in model.modules()):
+        raise ValueError(
+            "model is an exported program, which runs without layers; pass the module that it was made from, or "
+            "torch.export.unflatten(...) of the program"
+        )
     if not isinstance(layers, str | list | tuple) or not all(isinstance(one, str) for one in layers):
         raise ValueError(
             f"layers must be wildcards over layer names, a string or a list of strings, received {shown(layers)}"
@@ -76,6 +82,8 @@ def _leaves(model: nn.Module) -> dict[str, nn.Module]:
     for module in model.modules():
         if type(module).forward is nn.MultiheadAttention.forward:
             parts |= {id(part) for part in module.children()}
+        if ".quantized." in type(module).__module__:  # its weights are held by modules
+            parts |= {id(part) for part in module.modules() if part is not module}
         if is_parametrized(module):  # its weights are computed by modules
             parts |= {id(part) for part in module.parametrizations.modules()}
     return {
@@ -94,7 +102,8 @@ def check_output(name: str, output: Any, seen: Collection[str]) -> torch.Tensor:
         seen: names of the layers that ran before it in the same pass.
 
     Returns:
-        The output, or its first element where it is a tuple or a list, as of recurrent layers and attention.
+        The output, or its first element where it is a tuple or a list, as of recurrent layers and attention; what is
+        quantised as the numbers that it stands for.
 
     Raises:
         RuntimeError: the layer ran before in this pass, or returned no tensor.
@@ -106,7 +115,7 @@ def check_output(name: str, output: Any, seen: Collection[str]) -> torch.Tensor:
     if name in seen:
         raise RuntimeError(f"layer {name!r} ran twice in one forward pass; give each use a module of its own")
     if isinstance(output, torch.Tensor):
-        return output
+        return output.dequantize() if output.is_quantized else output
     several = isinstance(output, tuple | list) and not isinstance(output, PackedSequence)
     if several and output and isinstance(output[0], torch.Tensor):
         return output[0]
@@ -142,7 +151,8 @@ def capture(model: nn.Module, layers: str | Collection[str] = "*") -> Iterator[d
     Yields:
         A dictionary that after each forward pass holds that pass's output of each layer that ran, detached, in the
         layer's own shape; of a tuple or list the first tensor. It is a copy, which later layers that work in place
-        leave alone. The hooks are removed when the block ends, also by an exception.
+        leave alone. They are those of the batch as you run it: in training, or where a layer looks at the other
+        examples, they depend on it. The hooks are removed when the block ends, also by an exception.
 
     Raises:
         ValueError: no layer matches.
@@ -257,7 +267,9 @@ def capture_activations(
     neuron, reduced over tokens. Which of both an output is, the type of its layer decides, or `layout`. Of a layer that
     returns a tuple or list, as recurrent layers and attention do, the first tensor is taken. Outputs are taken when
     they are made, before a later layer can change them in place. A small pass comes first: it shows that the first
-    dimension of every output is the examples, for that changes with their number.
+    dimension of every output is the examples, for that changes with their number, and that their activations do not
+    depend on the batch, for they must come out the same beside other examples, but for rounding (a thousandth of the
+    layer's largest value; more in low precision).
 
     Args:
         model: any PyTorch module.
@@ -278,7 +290,8 @@ def capture_activations(
 
     Raises:
         ValueError: no layer matches, there are no examples, an argument is out of range, or an output cannot be read:
-            its first dimension is not the examples, or its layout is not known.
+            its first dimension is not the examples, or its layout is not known; or an example's activations depend on
+            the others in its batch, or are random.
         RuntimeError: a layer runs twice in one forward pass, does not run, or returns no tensor; or the model fails,
             which is told with the shapes it was given.
         NonFiniteError: (a ValueError) an activation is NaN or infinite; the message names the layer.
@@ -292,7 +305,7 @@ def capture_activations(
     if not is_among(reduce, ("mean", "max")):
         raise ValueError(f"reduce must be 'mean' or 'max', received {shown(reduce)}")
     names = matching_layers(model, layers)
-    rows = _Rows(read_layers(model, names, layout), reduce)
+    rows = Rows(read_layers(model, names, layout), reduce)
     feed = Feeder(model, prepare)
     size = 0
     with _ONE, evaluating(model), torch.no_grad(), observed(model, names, rows.take) as seen:
@@ -304,18 +317,20 @@ def capture_activations(
                 rows.expect(start, len(part))
                 feed(part)
                 check_all_ran(names, seen)
+                rows.judge(feed)
     return rows.found(names)
 
 
-def _first_pass(model: nn.Module, feed: Feeder, whole: Batch, rows: _Rows, batch_size: int | None) -> int:
+def _first_pass(model: nn.Module, feed: Feeder, whole: Batch, rows: Rows, batch_size: int | None) -> int:
     """A pass of two examples or three, another number than the next has: shows sizes, and where the examples are.
 
     Returns:
         How many examples each of the next passes has at most.
     """
-    few = 3 if min(batch_size or MOST, len(whole)) == 2 else 2
-    some = whole.rows([place % len(whole) for place in range(few)])
-    rows.expect(None, few)
+    few = 3 if batch_size == 1 or min(batch_size or MOST, len(whole)) == 2 else 2
+    places = [(1 - place) % len(whole) for place in range(few)]  # beside others, and behind others
+    some = whole.rows(places)
+    rows.expect_few(some, places)
     taken, known = [_bytes(some.args) + _bytes(some.named)], FeaturesLast()
     leaves = _leaves(model)
     readings = read_layers(model, list(leaves)) | rows.readings
@@ -344,41 +359,3 @@ def _bytes(output: Any) -> int:
     if isinstance(output, dict):
         output = tuple(output.values())
     return sum(map(_bytes, output)) if isinstance(output, tuple | list) else getattr(output, "nbytes", 0)
-
-
-class _Rows:
-    """Arrays of activations that fill up, pass by pass."""
-
-    def __init__(self, readings: dict[str, Reading], reduce: str) -> None:
-        self.readings, self._reduce = readings, reduce
-        self._filled: list[dict[str, torch.Tensor]] = []  # one for each stretch of examples whose length is known
-        self._length, self._start, self._examples = 0, None, 0
-
-    def begin(self, length: int) -> None:
-        """So many examples come next."""
-        self._length = length
-        self._filled.append({})
-
-    def expect(self, start: int | None, examples: int) -> None:
-        """So many of them come in the next pass, from this one on; None keeps nothing of the pass."""
-        self._start, self._examples = start, examples
-
-    def take(self, name: str, output: torch.Tensor) -> None:
-        """Keep a layer's output, reduced to one activation per neuron and example."""
-        reading = self.readings[name]
-        output = reading.batch_first(output, self._examples)
-        if self._start is None:
-            return
-        values, into = reading.neurons(output, self._reduce), self._filled[-1]
-        neurons = next((part[name].shape[1] for part in self._filled if name in part), values.shape[1])
-        if values.shape[1] != neurons:
-            raise ValueError(f"layer {name!r} must have {neurons} neurons as before, received {values.shape[1]}")
-        if name not in into:
-            into[name] = torch.empty((self._length, neurons), dtype=values.dtype)
-        into[name][self._start : self._start + self._examples] = values
-
-    def found(self, names: list[str]) -> dict[str, np.ndarray]:
-        """All rows of each layer."""
-        if len(self._filled) == 1:
-            return {name: self._filled[0][name].numpy() for name in names}
-        return {name: np.concatenate([part.pop(name).numpy() for part in self._filled]) for name in names}

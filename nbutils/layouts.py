@@ -97,6 +97,14 @@ class Reading:
             ValueError: an output of three dimensions whose layout is not known.
             NonFiniteError: (a ValueError) an activation is NaN or infinite.
         """
+        values = self.reduced(output, reduce)
+        if not torch.isfinite(values).all():
+            bad = int((~torch.isfinite(values)).sum())
+            raise NonFiniteError(f"layer {self.name!r} holds {bad} NaN or infinite activations")
+        return values
+
+    def reduced(self, output: torch.Tensor, reduce: str = "mean") -> torch.Tensor:
+        """As :meth:`neurons`, with whatever values there are."""
         if output.ndim == 3 and self.layout == "auto":
             raise self.unclear(output)
         if output.ndim > 2 and self.layout == "features-last":
@@ -104,9 +112,6 @@ class Reading:
         values = output.float()
         if output.ndim > 2:
             values = values.flatten(2).mean(dim=2) if reduce == "mean" else values.flatten(2).amax(dim=2)
-        if not torch.isfinite(values).all():
-            bad = int((~torch.isfinite(values)).sum())
-            raise NonFiniteError(f"layer {self.name!r} holds {bad} NaN or infinite activations")
         return values
 
     def unclear(self, output: torch.Tensor) -> ValueError:

@@ -37,6 +37,7 @@ MAKERS = (
     "training",
     "layouts",
     "batches",
+    "rows",
     "hooks",
     "histograms",
     "activations",

@@ -42,9 +42,10 @@ def count_cofiring(
     """Count exactly which neurons fire together in every batch that a network trains on.
 
     A neuron fires when its activation exceeds the threshold. Whole passes through the model in training mode are
-    counted; scoring the network in between, running a layer alone, or a pass that fails does no harm. The first
-    dimension of the model's first tensor is the examples, and must be that of every layer's output. Where another
-    dimension has the same length by chance, one small pass in evaluation mode, once, shows which it is.
+    counted, with what dropout and batch norm do to them; scoring the network in between, running a layer alone, or a
+    pass that fails does no harm. The first dimension of the model's first tensor is the examples, and must be that of
+    every layer's output. Where another dimension has the same length by chance, one small pass in evaluation mode,
+    once, shows which it is.
 
     Args:
         model: any PyTorch module; one that was compiled runs uncompiled in the block.

@@ -38,6 +38,7 @@ ORDER = [
     "training",
     "layouts",
     "batches",
+    "rows",
     "hooks",
     "histograms",
     "activations",
