@@ -268,6 +268,10 @@ def _papermill(job: NotebookJob, template: Any, draft: Path, folder: Path) -> No
 def _outcome(job: NotebookJob, draft: Path, reason: str, start: float) -> Outcome:
     notebook = nbformat.read(draft, as_version=4)
     seconds, origin = round(time.perf_counter() - start, 3), provenance()
+    try:
+        found = read_measurements(notebook)
+    except TypeError as error:
+        found, reason = [], reason or str(error)
     status = "failed" if reason else "done"
     papermill = notebook.metadata.get("papermill", {})
     for private in ("input_path", "output_path", "environment_variables"):  # paths of this machine
@@ -280,7 +284,7 @@ def _outcome(job: NotebookJob, draft: Path, reason: str, start: float) -> Outcom
         "commit": origin["commit"],
         "versions": origin["versions"],
     }
-    found, text = read_measurements(notebook), nbformat.writes(notebook)
+    text = nbformat.writes(notebook)
     told = dict(job.parameters), found, origin, job.code, dict(job.environment), text
     return Outcome(job.address, status, reason, seconds, *told)
 

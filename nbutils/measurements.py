@@ -61,24 +61,42 @@ def read_measurements(notebook: Any) -> list[dict[str, Any]]:
 
     Returns:
         One dictionary per measurement: `metric`, `value` (float or None), `text`, `unit`, `low`, `high`.
+
+    Raises:
+        TypeError: the notebook displays a measurement that is none; says which part of it.
     """
     found: dict[str, dict[str, Any]] = {}
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if MIME in data:
-                row = dict(data[MIME])
-                found[row["metric"]] = {"text": "", "low": None, "high": None, **row}
-            elif SCRAP_MIME in data and isinstance(data[SCRAP_MIME].get("data"), int | float | str):
-                scrap = data[SCRAP_MIME]
-                found[scrap["name"]] = {
-                    "metric": scrap["name"],
-                    **_number_or_text(scrap["name"], scrap["data"]),
-                    "unit": "",
-                    "low": None,
-                    "high": None,
-                }
+                row = _checked(data[MIME])
+                found[row["metric"]] = row
+            elif SCRAP_MIME in data and isinstance(_field(data[SCRAP_MIME], "data"), int | float | str):
+                row = _checked({"metric": _field(data[SCRAP_MIME], "name"), "value": data[SCRAP_MIME]["data"]})
+                found[row["metric"]] = row
     return list(found.values())
+
+
+def _field(given: Any, name: str) -> Any:
+    return given.get(name) if isinstance(given, dict) else None
+
+
+def _checked(given: Any) -> dict[str, Any]:
+    """A measurement as a notebook holds it, which may have written it without :func:`record`."""
+    name = _field(given, "metric")
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"a measurement must have a 'metric', a string that is not empty, received {_shown(given)}")
+    row = {"text": "", "unit": "", "low": None, "high": None, "value": None, **given}
+    for key in ("text", "unit"):
+        if not isinstance(row[key], str):
+            raise TypeError(f"{key} of {name!r} must be a string, received {_shown(row[key])}")
+    if row["value"] is not None or "text" not in given:
+        row |= _number_or_text(name, row["value"])
+    for key in ("low", "high"):
+        if row[key] is not None:
+            row[key] = _number_or_text(f"{key} end of {name}", row[key])["value"]
+    return {key: row[key] for key in ("metric", "value", "text", "unit", "low", "high")}
 
 
 def _number_or_text(name: str, value: Any) -> dict[str, Any]:

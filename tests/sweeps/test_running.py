@@ -283,3 +283,16 @@ def test_folders_of_the_environment_are_those_of_the_caller(write_notebook, writ
     assert not (tmp_path / "store").exists()
     monkeypatch.setenv("NBUTILS_STORE", str(tmp_path / "home/store"))
     assert len(Store("runs").addresses()) == 1
+
+
+def test_a_measurement_that_is_none_fails_its_run_only(write_notebook, write_sweep, nbutils_cli, tmp_path, own_store):
+    row = '{"value": x} if x == 1 else {"metric": "m", "value": x}'
+    write_notebook(
+        f"from IPython.display import display\n"
+        f"display({{'application/vnd.nbutils.measurement+json': {row}, 'text/plain': ''}}, raw=True)"
+    )
+    done = nbutils_cli("sweep", write_sweep(grid={"x": [1, 2]}))
+    assert done.returncode == 1
+    assert "failed: x=1: a measurement must have a 'metric'" in done.stdout
+    assert "1 finished, 0 cached, 1 failed" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr

@@ -89,3 +89,28 @@ def test_scraps_are_read_too():
     outputs = [{"output_type": "display_data", "data": d, "metadata": {}} for d in (data, table)]
     [row] = read_measurements(notebook(*outputs))
     assert (row["metric"], row["value"]) == ("acc", 0.9)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([1], r"a measurement must have a 'metric', .* received \[1\]"),
+        ({"value": 1}, "a measurement must have a 'metric'"),
+        ({"metric": 3, "value": 1}, "a measurement must have a 'metric'"),
+        ({"metric": "x"}, "value of 'x' must be a number or a string, received None"),
+        ({"metric": "x", "value": [1]}, r"value of 'x' must be a number or a string, received \[1\]"),
+        ({"metric": "x", "value": 1, "unit": None}, "unit of 'x' must be a string, received None"),
+        ({"metric": "x", "value": 1, "low": []}, "value of 'low end of x' must be a number"),
+    ],
+)
+def test_measurements_written_by_hand_are_checked(given, words):
+    """A notebook may display them without `record`, and wrongly."""
+    with pytest.raises(TypeError, match=words):
+        read_measurements(notebook({"output_type": "display_data", "data": {MIME: given}, "metadata": {}}))
+
+
+def test_words_written_by_hand_as_values_are_texts():
+    """As NaN arrives that a notebook displayed as a number."""
+    given = {"metric": "x", "value": "nan", "text": "", "unit": ""}
+    [row] = read_measurements(notebook({"output_type": "display_data", "data": {MIME: given}, "metadata": {}}))
+    assert (row["value"], row["text"], row["low"]) == (None, "nan", None)
