@@ -20,7 +20,7 @@ from nbutils.needs import needed_for
 from nbutils.progress import Counting
 from nbutils.study_commands import add_study_command, project_folder
 from nbutils.sweep_commands import add_sweep_commands, positive, whole
-from nbutils.terminal import is_plain, plain
+from nbutils.terminal import is_plain, told
 
 if TYPE_CHECKING:
     from nbutils.study import Study
@@ -29,7 +29,6 @@ __all__ = ["main"]
 
 # What makes a path that was given a wrong argument.
 WRONG_PATH = {errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP}
-LONGEST_LINE = 2000  # characters of an error's line
 
 
 class _Parser(argparse.ArgumentParser):
@@ -49,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with needed_for(f"python -m nbutils {options.name}"):
             return int(options.command(options))
     except (ValueError, ModuleNotFoundError) as error:
-        print(f"error: {_said(error)}", file=sys.stderr)
+        print(f"error: {told(error)}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # whoever read the output has seen enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -59,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"error: {_path_error(error)}", file=sys.stderr)
             return 2
         hint = "free some space and start again; " if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else ""
-        print(f"error: {_said(error)}; {hint}everything finished so far is kept", file=sys.stderr)
+        print(f"error: {told(error)}; {hint}everything finished so far is kept", file=sys.stderr)
         return 1
     except KeyboardInterrupt as reason:
         return stopped(reason)
@@ -83,18 +82,12 @@ def _settle_folders(options: argparse.Namespace) -> None:
         os.environ[name] = path  # kernels and workers, which work elsewhere, look in the same place
 
 
-def _said(error: Exception) -> str:
-    """What an error says: printable, and each line cut off where it is long."""
-    lines = plain(str(error)).splitlines()
-    return "\n".join(line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…" for line in lines)
-
-
 def _path_error(error: OSError) -> str:
     """What is wrong with a path, as one sentence."""
     from nbutils.parameters import shown
 
     if error.filename is None or not error.strerror:
-        return _said(error)
+        return told(error)
     return f"{shown(str(error.filename))}: {error.strerror[0].lower()}{error.strerror[1:]}"
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from nbutils.catalogue import BUILT_IN, available, check_files, parse_name
 from nbutils.datasets import TITLES, load_dataset
 from nbutils.sources import SOURCES, data_folder
-from nbutils.terminal import plain
+from nbutils.terminal import told
 
 __all__ = ["add_data_command"]
 
@@ -68,7 +68,7 @@ def _verify(names: list[str]) -> int:
             data = load_dataset(name)
         except (ValueError, OSError, ModuleNotFoundError) as error:
             bad += 1
-            print(plain(f"{name}: {error}"), file=sys.stderr)
+            print(told(f"{name}: {error}"), file=sys.stderr)
             continue
         sides = [np.bincount(labels, minlength=len(data.classes)) for labels in (data.train_true, data.test_labels)]
         counts = " + ".join(f"{side.sum():,} ({side.min():,} to {side.max():,} a class)" for side in sides)

@@ -9,7 +9,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-from nbutils.terminal import plain
+from nbutils.terminal import told
 
 __all__ = ["Counting", "Reporter", "duration"]
 
@@ -67,7 +67,7 @@ class Reporter:
         self.failed += bool(problem)
         self.finished += not problem
         if problem:
-            self._console.print(plain(f"  failed: {name}: {problem}"), markup=False)
+            self._console.print(told(f"  failed: {name}: {problem}"), markup=False)
         self._show()
 
     @property

@@ -140,8 +140,8 @@ def load_sweep(path: Path | str) -> Sweep:
             f"{path.name}: notebook must be the path of an .ipynb file, received {shown(declared.notebook)}"
         )
     notebook = notebook.resolve()
-    model = template_model(notebook)
     check_kernel(notebook)
+    model = template_model(notebook)
     mistakes = _axis_mistakes(declared)
     points = [] if mistakes else _points(declared, mistakes)
     points = [Point(with_full_names(model, point.parameters), point.varied) for point in points]

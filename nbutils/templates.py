@@ -7,6 +7,7 @@ import json
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, 
 from nbutils.archive import archive_digest, archive_folder
 from nbutils.catalogue import FOLDER, available, full_name
 from nbutils.datasets import load_dataset
-from nbutils.parameters import TEMPLATES, DatasetPage, nearest, sentences, shown
+from nbutils.parameters import TEMPLATES, DatasetPage, cut, nearest, sentences, shown
 
 __all__ = ["check_kernel", "data_versions", "point_mistakes", "template_model", "with_full_names"]
 
@@ -46,7 +47,10 @@ def template_model(notebook: Path) -> type[BaseModel]:
     if own is not None and set(found) == set(own.model_fields):
         return own
     if not found:
-        raise ValueError(f"{notebook.name} has no parameters; tag a cell that assigns their defaults with 'parameters'")
+        raise ValueError(
+            f"{notebook.name} has no parameters that can be read; tag a cell of Python that assigns their defaults "
+            "with 'parameters'"
+        )
     if hidden := [name for name in found if name.startswith("_")]:
         raise ValueError(f"{notebook.name}: parameter {hidden[0]!r} must not begin with an underscore")
     fields: dict[str, Any] = {name: (_type(item), ...) for name, item in found.items()}
@@ -98,7 +102,24 @@ def _kernel_name(notebook: Path) -> str:
     name = spec.get("name") if isinstance(spec, dict) else None
     if not isinstance(name, str) or not name:
         raise ValueError(f"{notebook.name} names no kernel; open it in Jupyter, choose a kernel and save it")
+    _check_cells(notebook, content)
     return name
+
+
+def _check_cells(notebook: Path, content: dict[str, Any]) -> None:
+    """Refuse cells that are none, and parameters in several places: the later ones would undo what is given."""
+    import nbformat
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # cells without an identifier, which get one
+            cells = {**deepcopy(content), "metadata": {}}  # what is there besides is for the kernel
+            nbformat.validate(nbformat.from_dict(cells), relax_add_props=True)
+    except Exception as error:  # its own type, or whatever odd content makes it raise
+        raise ValueError(f"{notebook.name} is no whole notebook: {cut(_first_line(error), 300)}") from None
+    tagged = sum("parameters" in cell["metadata"].get("tags", []) for cell in content["cells"])
+    if tagged > 1:
+        raise ValueError(f"{notebook.name} has {tagged} cells tagged 'parameters'; it may have one")
 
 
 def _first_line(error: BaseException) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["is_plain", "plain"]
+__all__ = ["is_plain", "plain", "told"]
+
+LONGEST = 2000  # characters of a line of a message
 
 # Control signs, signs that turn the direction of text, halves of character pairs, ends of lines and paragraphs.
 ACTING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -29,6 +31,17 @@ def plain(text: str) -> str:
         'first\\nsecond \\\\x1b[2J'
     """
     return "".join(ascii(sign)[1:-1] if sign != "\n" and _acts(sign) else sign for sign in text)
+
+
+def told(message: object) -> str:
+    """A message as :func:`plain` text, each line cut off where it is long.
+
+    Examples:
+        >>> told(ValueError("short")), len(told("x" * 100_000))
+        ('short', 2000)
+    """
+    lines = plain(str(message)).splitlines()
+    return "\n".join(line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…" for line in lines)
 
 
 def _acts(sign: str) -> bool:

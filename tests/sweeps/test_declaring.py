@@ -156,7 +156,7 @@ def test_any_notebook_has_a_model(write_notebook):
 
 def test_a_notebook_without_parameters_says_so(write_notebook, write_sweep, tmp_path):
     write_notebook(parameters="")
-    with pytest.raises(ValueError, match="tag a cell that assigns their defaults with 'parameters'"):
+    with pytest.raises(ValueError, match="tag a cell of Python that assigns their defaults with 'parameters'"):
         load_sweep(write_sweep(grid={"x": [1]}))
     (tmp_path / "small.ipynb").write_text("{")
     with pytest.raises(ValueError, match=r"small\.ipynb cannot be read as a notebook"):
