@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbutils.arguments import checked
 from nbutils.arrays import as_count, as_fired, as_frame, as_labels, as_rng
 from nbutils.datasheets import CONTROL
 from nbutils.display import interval_text
@@ -23,6 +24,7 @@ LEAST = 3  # neurons that a community needs to be counted, as for well-defined o
 DECIMALS = {"classes": 1, "preference": 2}
 
 
+@checked
 def clarity(answers: pd.DataFrame) -> pd.DataFrame:
     """How clearly the communities of a network answer to classes, and to how many, epoch by epoch.
 
@@ -45,8 +47,8 @@ def clarity(answers: pd.DataFrame) -> pd.DataFrame:
         >>> clarity(rows)[["preference", "communities", "classes"]].values.tolist()
         [[0.5, 2.0, 1.0]]
     """
-    needed = ("labels", "run", "epoch", "neurons", "answers_to", "preference")
-    counted = as_frame(answers, needed, "answers")["neurons"] >= LEAST
+    numbers = ("neurons", "answers_to", "preference")
+    counted = as_frame(answers, ("labels", "run", "epoch"), "answers", numbers=numbers)["neurons"] >= LEAST
     rows = answers.assign(
         weighted=answers["preference"] * answers["neurons"],
         counted=counted,

@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbutils.arguments import checked
+from nbutils.arrays import as_frame, shown
 from nbutils.datasets import label_noise
 from nbutils.extras import EXTRAS
-from nbutils.files import read_parquet, replace_file
+from nbutils.files import is_file, read_parquet, replace_file
 from nbutils.results import Results, Specimen, as_results
 
 __all__ = ["RESULTS", "archive_digest", "archive_folder", "has_archive", "read_archive", "write_archive"]
@@ -31,14 +33,18 @@ NAMES = ("run", "parts", "dataset", "labels", "noise", "seed")  # what a row of 
 FILES = ("runs.parquet", "measurements.parquet", "specimens.npz", "about.json")
 
 
-def write_archive(folder: Path, results: Results) -> None:
+@checked
+def write_archive(folder: Path | str, results: Results) -> None:
     """Write the results of a study, each file whole or not at all.
 
     Args:
         folder: where they go.
         results: what a study found; the first network of every label condition is kept as a specimen.
     """
-    table = as_results(results).table
+    table, folder = as_results(results).table, Path(folder)
+    as_frame(table, (), "the table of results", key=("run", "epoch"))
+    as_frame(results.runs, ("parts", "dataset", "labels", "seed", "status"), "the runs of results", key=("run",))
+    as_frame(table, (), "the table of results", numbers=[name for name in table if name not in (*NAMES, "epoch")])
     measures = [name for name in table.columns if name not in (*NAMES, "epoch")]
     long = table.melt(["run", "epoch"], measures, "measure", "value").dropna(subset="value")
     long = long.sort_values(["run", "epoch", "measure"], ignore_index=True)
@@ -52,13 +58,17 @@ def write_archive(folder: Path, results: Results) -> None:
         "specimens.npz": buffer.getvalue(),
         "about.json": (json.dumps(dict(results.about), indent=1, ensure_ascii=False) + "\n").encode(),
     }
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"folder {shown(str(folder), 150)} cannot be made: {type(error).__name__}") from None
     contents |= {f"{name}.parquet": _parquet(_compact(rows)) for name, rows in results.extras.items()}
     for name, content in contents.items():
         replace_file(folder / name, content)
 
 
-def read_archive(folder: Path, dataset: str) -> Results:
+@checked
+def read_archive(folder: Path | str, dataset: str) -> Results:
     """Read committed tables.
 
     Args:
@@ -72,10 +82,12 @@ def read_archive(folder: Path, dataset: str) -> Results:
         FileNotFoundError: a file is missing; says how to make it.
         ValueError: a file is damaged; names it.
     """
-    missing = [name for name in FILES if not (folder / name).is_file()]
+    folder = Path(folder)
+    missing = [name for name in FILES if not is_file(folder / name)]
     if missing:
+        where, lacking, called = shown(str(folder), 150), ", ".join(missing), shown(dataset)[1:-1]
         raise FileNotFoundError(
-            f"{folder} has no {', '.join(missing)}; run python -m nbutils study {dataset} in the project's folder"
+            f"folder {where} has no {lacking}; run python -m nbutils study {called} in the project's folder"
         )
     found, others = {}, _extras(folder)
     for name in (*FILES, *others):
@@ -111,7 +123,7 @@ def archive_digest(folder: Path) -> str:
 
 def has_archive(folder: Path) -> bool:
     """Whether a folder holds committed tables."""
-    return (folder / FILES[0]).is_file()
+    return is_file(folder / FILES[0])
 
 
 def _extras(folder: Path) -> list[str]:

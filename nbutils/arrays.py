@@ -329,14 +329,40 @@ def require_level(value: float, name: str = "level") -> float:
     return float(value)
 
 
-def as_frame(table: Any, columns: Sequence[str], name: str) -> pd.DataFrame:
-    """A pandas table with at least these columns."""
+def as_frame(
+    table: Any,
+    columns: Sequence[str],
+    name: str,
+    *,
+    numbers: Sequence[str] = (),
+    finite: Sequence[str] = (),
+    truths: Sequence[str] = (),
+    key: Sequence[str] = (),
+) -> pd.DataFrame:
+    """A pandas table with at least these columns: `numbers` are numeric (NaN is a gap), `finite` without gaps.
+
+    `truths` hold truth values, and no two rows have the same `key`.
+    """
     import pandas as pd
 
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"{name} must be a pandas.DataFrame, received {type(table).__name__}")
-    if missing := [column for column in columns if column not in table]:
-        raise ValueError(f"{name} must have the columns {missing}; it has {shown(list(table.columns), 200)}")
+    needed = list(dict.fromkeys([*columns, *numbers, *finite, *truths, *key]))
+    if missing := [column for column in needed if column not in table]:
+        found = shown(list(table.columns), 150)
+        raise ValueError(f"{name} must have the columns {shown(missing, 150)}; it has {found}")
+    if doubled := [column for column in needed if isinstance(table[column], pd.DataFrame)]:
+        raise ValueError(f"{name} must have each column once, received {shown(doubled[0])} more than once")
+    for column in (*numbers, *finite):
+        if len(table) and not pd.api.types.is_any_real_numeric_dtype(table[column]):
+            raise ValueError(f"{name} must hold numbers in the column {column!r}, received {table[column].dtype}")
+    for column in finite:
+        if len(table) and not np.isfinite(table[column].to_numpy(dtype=np.float64, na_value=np.nan)).all():
+            raise ValueError(f"{name} must be finite in the column {column!r}, received a gap or an infinity")
+    if wrong := [column for column in truths if len(table) and table[column].dtype != bool]:
+        raise ValueError(f"{name} must hold True or False in the column {wrong[0]!r}, received {table[wrong[0]].dtype}")
+    if key and table.duplicated(list(key)).any():
+        raise ValueError(f"{name} must have one row per {' and '.join(key)}, received several")
     return table
 
 

@@ -115,7 +115,7 @@ def parse_name(name: str) -> Name:
         known = ", ".join([*BUILT_IN, *SOURCES])
         raise ValueError(
             f"dataset must be one of {known}, the last {len(SOURCES)} perhaps with '-10k' for 10,000 training images "
-            f"and '@32' for their size, or 'folder:PATH', received {shown(name, 300)}"
+            f"and '@32' for their size, or 'folder:PATH', received {shown(name, 250)}"
         )
     return found
 

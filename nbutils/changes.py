@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbutils.arguments import checked
 from nbutils.arrays import as_frame, as_partitions, as_rng, is_whole, shown
 from nbutils.communities import detect_communities
 from nbutils.comparisons import measure_name
@@ -20,6 +21,7 @@ from nbutils.stats import bootstrap_interval
 __all__ = ["event_rates", "phases", "prediction_table", "search_alone", "settling", "survivors"]
 
 
+MOST_EPOCHS = 10_000  # of a run
 MOST_REPEATS = 50  # all ordered pairs are compared
 
 
@@ -47,6 +49,7 @@ def phases(last: int) -> dict[int, str]:
     return {epoch: f"epochs {group[0] - 1}–{group[-1]}" for group in inside for epoch in group}
 
 
+@checked
 def event_rates(evolution: pd.DataFrame, rng: np.random.Generator | int, draws: int = 999) -> pd.DataFrame:
     """Events of each kind per step, by part of training and label condition.
 
@@ -72,8 +75,10 @@ def event_rates(evolution: pd.DataFrame, rng: np.random.Generator | int, draws: 
         [['epochs 1–3', 'continuation', 1.5]]
     """
     rng = as_rng(rng)
-    if as_frame(evolution, ("labels", "run", "epoch", *KINDS), "evolution").empty:
+    if as_frame(evolution, ("labels", "run"), "evolution", finite=("epoch", *KINDS)).empty:
         raise ValueError("evolution must have at least one row, received none")
+    if not evolution["epoch"].isin(range(1, MOST_EPOCHS + 1)).all():
+        raise ValueError(f"evolution must hold epochs from 1 to {MOST_EPOCHS:,}, received others")
     named = evolution.assign(phase=evolution["epoch"].map(phases(int(evolution["epoch"].max()))))
     each = named.groupby(["labels", "phase", "run"], sort=False, observed=True)[list(KINDS)].mean()
     rows = []
@@ -85,6 +90,7 @@ def event_rates(evolution: pd.DataFrame, rng: np.random.Generator | int, draws: 
     return pd.DataFrame(rows, columns=["labels", "phase", "kind", "mean", "low", "high", "networks"])
 
 
+@checked
 def settling(evolution: pd.DataFrame, table: pd.DataFrame, rng: np.random.Generator | int) -> pd.DataFrame:
     """Whether communities still change in the last step, by more than the search for them wavers.
 
@@ -111,13 +117,17 @@ def settling(evolution: pd.DataFrame, table: pd.DataFrame, rng: np.random.Genera
         [[0.7, 0.9, 'still changing']]
     """
     columns, rng = ["run", "epoch", "agreement"], as_rng(rng)
-    as_frame(evolution, ("labels", *columns), "evolution")
-    as_frame(table, columns, "table")
+    as_frame(
+        evolution, ("labels",), "evolution", numbers=("agreement",), finite=("epoch",), key=("labels", "run", "epoch")
+    )
+    as_frame(table, (), "table", numbers=("agreement",), finite=("epoch",), key=("run", "epoch"))
     both = evolution.merge(table[columns], on=["run", "epoch"], suffixes=("", "_searches"))
     rows = []
     for labels in conditions_in(evolution):
         steps = evolution[evolution["labels"] == labels]
         own = both[(both["labels"] == labels) & (both["epoch"] == steps["epoch"].max())].dropna()
+        if own.empty:
+            raise ValueError(f"table must hold agreement at the last epoch of {labels} in evolution, received none")
         difference = (own["agreement"] - own["agreement_searches"]).to_numpy()
         low, high = bootstrap_interval(difference, rng)
         first = steps.loc[steps["epoch"] == steps["epoch"].min(), "agreement"].mean()

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nbutils.arrays import as_count, as_frame
+from nbutils.arguments import checked
+from nbutils.arrays import as_count, as_frame, is_among, shown
 from nbutils.correlations import correlation, resampled_spearman
 from nbutils.display import format_number
 from nbutils.multiverse import noise_levels
-from nbutils.specifications import FACTORS, specifications, specified
+from nbutils.specifications import ALLOWED, FACTORS, specifications, specified
 from nbutils.stats import MOST_DRAWS
 
 __all__ = ["agreement", "choice_effects", "choice_means", "effect_list", "null_effects", "one_step"]
@@ -22,6 +23,7 @@ __all__ = ["agreement", "choice_effects", "choice_means", "effect_list", "null_e
 NOT_APPLICABLE = "does not apply"
 
 
+@checked
 def choice_effects(table: pd.DataFrame) -> pd.DataFrame:
     r"""How much of the differences between specifications goes with each choice.
 
@@ -44,7 +46,7 @@ def choice_effects(table: pd.DataFrame) -> pd.DataFrame:
         >>> choice_effects(table.assign(rho=[0.5, 0.1, 0.1, 0.1]))["choice"].tolist()
         ['rule of firing', 'share kept']
     """
-    as_frame(table, ("hypothesis", "predicted", "rho"), "table")
+    _as_curve(table, "table")
     rows, factors = [], list(FACTORS)
     for hypothesis, group in table.groupby("hypothesis"):
         effect = group["predicted"] * group["rho"]
@@ -62,6 +64,7 @@ def choice_effects(table: pd.DataFrame) -> pd.DataFrame:
     return found.sort_values(["hypothesis", "share"], ascending=[True, False], kind="stable", ignore_index=True)
 
 
+@checked
 def choice_means(table: pd.DataFrame) -> pd.DataFrame:
     """Mean effect of the specifications with each option.
 
@@ -79,7 +82,7 @@ def choice_means(table: pd.DataFrame) -> pd.DataFrame:
         >>> choice_means(table).query("choice == 'share kept'")["specifications"].tolist()
         [1, 1, 2]
     """
-    as_frame(table, ("hypothesis", "predicted", "rho"), "table")
+    as_frame(table, ("hypothesis", *FACTORS), "table", finite=("predicted", "rho"))
     rows = []
     for hypothesis, group in table.groupby("hypothesis"):
         effect = group["predicted"] * group["rho"]
@@ -91,6 +94,7 @@ def choice_means(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
+@checked
 def one_step(tables: Mapping[str, pd.DataFrame], hypothesis: str) -> pd.DataFrame:
     """What it does to change one choice of the primary specification and nothing else, for people.
 
@@ -109,8 +113,9 @@ def one_step(tables: Mapping[str, pd.DataFrame], hypothesis: str) -> pd.DataFram
         >>> one_step({"digits": table.assign(rho=[0.5, 0.1, 0.2, 0.3])}, "H2").values.tolist()
         [['nothing (primary)', 1, '0.50'], ['rule of firing', 1, '0.20']]
     """
-    columns = {}
+    columns, hypothesis = {}, as_hypothesis(hypothesis)
     for name, table in tables.items():
+        _as_curve(table, f"tables[{name!r}]")
         rows = table[table["hypothesis"] == hypothesis]
         effect, found = (rows["predicted"] * rows["rho"])[rows["primary"]], choice_effects(rows)
         known = found[found["alone"] > 0].itertuples()
@@ -168,6 +173,7 @@ def null_effects(values: pd.DataFrame, accuracies: Any, noise: Any, draws: int =
     return pd.DataFrame(rows, columns=["graph", "null", "Q", "Q_left", "rho", "rho_left", "change", "low", "high"])
 
 
+@checked
 def agreement(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Do two data sets rank the specifications alike?
 
@@ -184,7 +190,9 @@ def agreement(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         >>> agreement({"one": table, "other": table.assign(rho=[0.3, -0.2])})[["rho", "same_sign"]].round(6).values
         array([[-1. ,  0.5]])
     """
-    rows = []
+    rows, names = [], ("hypothesis", "label")
+    for name, table in tables.items():
+        as_frame(table, names, f"tables[{name!r}]", finite=("predicted", "rho"), key=names)
     effects = {name: (t["predicted"] * t["rho"]).set_axis([t["hypothesis"], t["label"]]) for name, t in tables.items()}
     for first, second in combinations(effects, 2):
         both = pd.concat([effects[first], effects[second]], axis=1, join="inner")
@@ -196,6 +204,7 @@ def agreement(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).sort_values("hypothesis", kind="stable", ignore_index=True)
 
 
+@checked
 def effect_list(tables: Mapping[str, pd.DataFrame], hypothesis: str) -> pd.DataFrame:
     """Every specification of a hypothesis with its rho and interval on each data set, for people.
 
@@ -212,7 +221,9 @@ def effect_list(tables: Mapping[str, pd.DataFrame], hypothesis: str) -> pd.DataF
         >>> effect_list({"digits": pd.DataFrame([facts])}, "H2")["digits"].tolist()
         ['0.50 (0.25 to 0.75)']
     """
-    rows = []
+    rows, hypothesis = [], as_hypothesis(hypothesis)
+    for name, table in tables.items():
+        as_frame(table, ("label",), f"tables[{name!r}]", numbers=("rho", "low", "high"), key=("label",))
     found = {name: table.set_index("label") for name, table in tables.items()}
     for one in specifications():
         if one.hypothesis != hypothesis or not any(one.label in table.index for table in found.values()):
@@ -223,6 +234,18 @@ def effect_list(tables: Mapping[str, pd.DataFrame], hypothesis: str) -> pd.DataF
             row[dataset] = _with_interval(table.loc[one.label]) if one.label in table.index else ""
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def as_hypothesis(hypothesis: str) -> str:
+    """A hypothesis that specifications are about."""
+    if not is_among(hypothesis, ALLOWED["hypothesis"]):
+        raise ValueError(f"hypothesis must be 'H2' or 'H3', received {shown(hypothesis)}")
+    return hypothesis
+
+
+def _as_curve(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    """A table of :func:`nbutils.curves.specification_table`, with what was chosen."""
+    return as_frame(table, ("hypothesis", *FACTORS), name, finite=("predicted", "rho"), truths=("primary",))
 
 
 def _differences(group: pd.DataFrame) -> pd.DataFrame:

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from nbutils.arguments import checked
 from nbutils.conclusions import counted
 from nbutils.display import format_number
-from nbutils.memorising import at_turn, title_of, turn_of
+from nbutils.memorising import as_trained, at_turn, title_of, turn_of
 from nbutils.reference import MEMORISED
 from nbutils.results import Results
 from nbutils.stats import bootstrap_interval
@@ -43,6 +44,7 @@ def rate_sentence(studies: Sequence[Results]) -> str:
     return f"{text} At the paper's rate, training accuracy came no further than {'; '.join(reached)}."
 
 
+@checked
 def clock_table(long: pd.DataFrame, networks: pd.DataFrame, measure: str = "binned_entropy") -> pd.DataFrame:
     """When a measure turns upward in the long run of each data set, and in its networks of few epochs.
 
@@ -58,8 +60,11 @@ def clock_table(long: pd.DataFrame, networks: pd.DataFrame, measure: str = "binn
         :func:`nbutils.turning.left_out_rise`; NaN for a single run). Means have 95 % bootstrap intervals over runs, in
         columns ending in ` low` and ` high`; NaN for a single run.
     """
+    for name, table in (("long", long), ("networks", networks)):
+        if len(table.columns):  # without any run there are no columns either
+            as_trained(table, name, ("updates", measure), ("title", "run", "epoch"))
     rows = []
-    for title in dict.fromkeys(long["title"]):
+    for title in dict.fromkeys(long["title"] if len(long) else ()):
         for kind, table in (("long", long), ("short", networks)):
             own = table[table["title"] == title] if len(table) else table
             if len(own):

@@ -35,7 +35,7 @@ class _Parser(argparse.ArgumentParser):
     """Shows what it received as all other messages do: printable, and cut off where it is long."""
 
     def error(self, message: str) -> NoReturn:
-        from nbutils.parameters import cut
+        from nbutils.sentences import cut
 
         super().error(cut(message, 300))
 
@@ -84,7 +84,7 @@ def _settle_folders(options: argparse.Namespace) -> None:
 
 def _path_error(error: OSError) -> str:
     """What is wrong with a path, as one sentence."""
-    from nbutils.parameters import shown
+    from nbutils.sentences import shown
 
     if error.filename is None or not error.strerror:
         return told(error)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from nbutils.arguments import checked
 from nbutils.arrays import as_count, as_graph, as_labels, is_number, shown, spare_exponent
 from nbutils.consensus import ISOLATED, by_size, consensus_partition
 from nbutils.cores import in_threads
@@ -20,6 +21,7 @@ MOST_SEEDS = 100_000
 PASSES = 2  # of Leiden, the second from what the first found; more gain next to nothing
 
 
+@checked
 @dataclass(frozen=True)
 class Communities:
     """The communities of one graph, and how far the random seeds of the search agree on them.

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from nbutils.arguments import checked
 from nbutils.arrays import as_frame
 from nbutils.correlations import between_conditions, correlation
 from nbutils.hypotheses import DRAWS
@@ -64,6 +65,7 @@ def measure_name(column: str) -> str:
     return BASELINES.get(column, column.replace("_", " "))
 
 
+@checked
 def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: str = "train_accuracy") -> pd.DataFrame:
     """Within-run correlations with accuracy as the paper takes them, next to predictors that know nothing.
 
@@ -77,8 +79,8 @@ def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: st
         over runs of Pearson's r and Spearman's ρ with the untrained network included (`all`) and left out (`trained`),
         and of the partial ρ of trained epochs (`ρ, given epoch`; NaN where the epoch decides everything).
     """
-    as_frame(table, ("seed", "epoch"), "table")
     measures = [measures] if isinstance(measures, str) else measures
+    as_frame(table, ("seed",), "table", finite=("epoch", accuracy, *measures), key=("seed", "epoch"))
     predictors = {
         **{measure_name(name): partial(_column, name) for name in measures},
         "trained or not": lambda run: (run["epoch"] > 0).to_numpy(float),
@@ -99,14 +101,14 @@ def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: st
                     partial_correlation(x[1:], y[1:], epoch[1:]),
                 )
             )
-        means = [
-            column[np.isfinite(column)].mean() if np.isfinite(column).any() else np.nan for column in np.array(found).T
-        ]
+        known = np.array(found).T if found else np.full((5, 1), np.nan)
+        means = [column[np.isfinite(column)].mean() if np.isfinite(column).any() else np.nan for column in known]
         rows.append([name, *means])
     columns = ["r, all", "ρ, all", "r, trained", "ρ, trained", "ρ, given epoch"]
     return pd.DataFrame(rows, columns=["predictor", *columns])
 
 
+@checked
 def between_run_table(
     grid: pd.DataFrame, columns: Sequence[str] = tuple(BASELINES), draws: int = DRAWS
 ) -> pd.DataFrame:
@@ -121,10 +123,13 @@ def between_run_table(
         One row per measure: `measure`, `rho` (Spearman over runs), `low`, `high` (95 % interval,
         resampling noise levels), strongest first.
     """
-    as_frame(grid, ("epoch", "test_accuracy", "noise"), "grid")
+    as_frame(grid, (), "grid", finite=("epoch",))
     last = grid[grid["epoch"] == grid["epoch"].max()]
-    rows = []
-    for column in (name for name in columns if name in last):
+    columns, rows = [name for name in columns if name in last], []
+    as_frame(last, (), "grid", finite=("test_accuracy", "noise", *columns))
+    if columns and last["noise"].nunique() < 3:
+        raise ValueError(f"grid must hold at least 3 levels of label noise, received {last['noise'].nunique()}")
+    for column in columns:
         values = last[column], last["test_accuracy"], last["noise"]
         _, (low, high) = between_conditions(*values, np.random.default_rng(0), alternative="two-sided", draws=draws)
         rows.append((measure_name(column), correlation(*values[:2]), low, high))

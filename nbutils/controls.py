@@ -9,15 +9,17 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
+from nbutils.arguments import checked
 from nbutils.arrays import as_count, as_frame, as_rng, is_among, shown
 from nbutils.evidence import RULES
-from nbutils.hypotheses import TESTS, evaluate_test, is_between, rows_of
+from nbutils.hypotheses import TESTS, as_judged, evaluate_test, is_between, rows_of
 from nbutils.results import CONDITIONS, NOISE_LEVELS, Results, as_results
 from nbutils.sceptic import PRIMARY
 
 __all__ = ["WORLDS", "control_outcomes", "control_shares", "made_up_study"]
 
 DRAWS = 499
+MOST_SEEDS, MOST_EPOCHS = 1000, 10_000  # as of a study
 WORLDS = {
     "performance": "modularity follows each network's test accuracy",
     "noise level": "modularity follows the level of label noise, whatever the accuracy",
@@ -27,6 +29,7 @@ WORLDS = {
 Break = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
 
 
+@checked
 def control_outcomes(results: Results, tries: int = 20) -> pd.DataFrame:
     """The registered tests of one data set on tables in which what they look for was destroyed.
 
@@ -46,7 +49,7 @@ def control_outcomes(results: Results, tries: int = 20) -> pd.DataFrame:
     Raises:
         ValueError: `tries` is below 1.
     """
-    results, tries, rows = as_results(results), as_count(tries, "tries"), []
+    results, tries, rows = as_judged(as_results(results)), as_count(tries, "tries"), []
     for place, test in enumerate(TESTS if len(results.table) else ()):
         table = rows_of(results, test)
         registered = None if table.empty else evaluate_test(test, table, draws=DRAWS)
@@ -60,6 +63,7 @@ def control_outcomes(results: Results, tries: int = 20) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["dataset", "test", "control", "tries", "passes", "opposite"])
 
 
+@checked
 def control_shares(table: pd.DataFrame) -> pd.DataFrame:
     """How often controls pass, over data sets and tests of one kind.
 
@@ -73,7 +77,12 @@ def control_shares(table: pd.DataFrame) -> pd.DataFrame:
     References:
         Clopper and Pearson (1934), doi:10.1093/biomet/26.4.404.
     """
-    as_frame(table, ("control", "tries", "test", "passes", "opposite"), "table")
+    as_frame(table, ("control", "test"), "table", finite=("tries", "passes", "opposite"))
+    counts = table[["passes", "opposite"]].sum(axis=1)
+    if not (
+        (table["tries"] >= 1) & (table[["passes", "opposite"]] >= 0).all(axis=1) & (counts <= table["tries"])
+    ).all():
+        raise ValueError("table must count at least one of `tries`, and no more that `passes` or are `opposite`")
     rows = []
     for name, group in table.groupby("control", sort=False):
         tries, tests = int(group["tries"].sum()), ", ".join(dict.fromkeys(group["test"]))
@@ -87,6 +96,7 @@ def control_shares(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["control", "tests", "tries", *columns])
 
 
+@checked
 def made_up_study(world: str, rng: np.random.Generator | int, seeds: int = RULES.seeds, epochs: int = 6) -> Results:
     """A study whose answer is known, to see what the tests make of it.
 
@@ -97,8 +107,8 @@ def made_up_study(world: str, rng: np.random.Generator | int, seeds: int = RULES
     Args:
         world: one of `WORLDS`.
         rng: source of randomness: a generator, or a seed.
-        seeds: networks per label condition; half as many at the other levels of label noise.
-        epochs: trained epochs.
+        seeds: networks per label condition, at most 1,000; half as many at the other levels of label noise.
+        epochs: trained epochs, at most 10,000.
 
     Returns:
         The results of a data set called "made up".
@@ -113,7 +123,8 @@ def made_up_study(world: str, rng: np.random.Generator | int, seeds: int = RULES
     """
     if not is_among(world, tuple(WORLDS)):
         raise ValueError(f"world must be one of {', '.join(WORLDS)}, received {shown(world)}")
-    rng, seeds, epochs = as_rng(rng), as_count(seeds, "seeds"), as_count(epochs, "epochs")
+    rng, seeds = as_rng(rng), as_count(seeds, "seeds", most=MOST_SEEDS)
+    epochs = as_count(epochs, "epochs", most=MOST_EPOCHS)
     levels = {"true": 0.0, "random": 1.0}
     networks = [(n, s) for n in NOISE_LEVELS for s in range(seeds if n in CONDITIONS else seeds // 2)]
     rows = []

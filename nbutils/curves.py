@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from nbutils.arguments import checked
 from nbutils.arrays import as_frame, as_series
 from nbutils.correlations import between_conditions, correlation
 from nbutils.display import GREY, INK, figure_style
@@ -72,6 +73,7 @@ def specification_table(values: pd.DataFrame, accuracies: Any, noise: Any, draws
     return found.sort_values(["hypothesis", "effect", "label"], ignore_index=True).drop(columns="effect")
 
 
+@checked
 def sign_shares(table: pd.DataFrame) -> pd.DataFrame:
     """What the curve says in numbers.
 
@@ -91,7 +93,7 @@ def sign_shares(table: pd.DataFrame) -> pd.DataFrame:
         >>> sign_shares(specification_table(values, 1 - noise, noise))["agrees"].tolist()
         [0.5]
     """
-    as_frame(table, ("hypothesis", "primary"), "table")
+    as_frame(table, ("hypothesis",), "table", numbers=("low", "high"), finite=("predicted", "rho"), truths=("primary",))
     rows = []
     for hypothesis, group in table.groupby("hypothesis"):
         effect, low, high = _in_predicted_direction(group)
@@ -111,6 +113,7 @@ def sign_shares(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+@checked
 def specification_curve(table: pd.DataFrame) -> Figure:
     """Effects of all specifications, sorted, above what each of them chose; the primary one in colour.
 
@@ -129,6 +132,8 @@ def specification_curve(table: pd.DataFrame) -> Figure:
     """
     if table.empty:
         raise ValueError("table must have at least one row, received none")
+    words, truths = ("hypothesis", "label", *FACTORS), ("primary",)
+    as_frame(table, words, "table", numbers=("low", "high"), finite=("predicted", "rho"), truths=truths)
     table = table.assign(effect=table["predicted"] * table["rho"]).sort_values(["effect", "label"], ignore_index=True)
     rows = _rows(table)
     with figure_style():
@@ -145,6 +150,7 @@ def specification_curve(table: pd.DataFrame) -> Figure:
     return fig
 
 
+@checked
 def effect_scatter(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Effects of the same specifications on two data sets, one panel for each pair; rings mark the primary ones.
 
@@ -160,6 +166,9 @@ def effect_scatter(tables: Mapping[str, pd.DataFrame]) -> Figure:
     pairs = list(combinations(tables, 2))
     if not pairs:
         raise ValueError(f"tables must hold at least two data sets, received {len(tables)}")
+    for name, table in tables.items():
+        words = ("hypothesis", "label")
+        as_frame(table, words, f"tables[{name!r}]", finite=("predicted", "rho"), truths=("primary",), key=words)
     with figure_style():
         fig, axes = plt.subplots(1, len(pairs), figsize=(max(3.8, 2.9 * len(pairs)), 3.4), squeeze=False)
         for ax, names in zip(axes[0], pairs, strict=True):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbutils.arguments import checked
 from nbutils.arrays import as_count, shown
 from nbutils.catalogue import BUILT_IN, Name, full_name, keep_images, parse_name
 from nbutils.needs import needed_for
@@ -22,6 +23,7 @@ from nbutils.sources import SOURCES
 __all__ = ["DATASETS", "TITLES", "Dataset", "label_noise", "load_dataset"]
 
 
+@checked
 @dataclass(frozen=True)
 class Dataset:
     """Images with labels, split into training and test.
@@ -51,7 +53,7 @@ class Dataset:
     train_true: np.ndarray
     test_pixels: np.ndarray
     test_labels: np.ndarray
-    image_shape: tuple[int, int]
+    image_shape: tuple[int, ...]
     classes: tuple[str, ...]
     version: str
     about: str
@@ -97,7 +99,7 @@ def label_noise(labels: str) -> float:
         kind, share = labels.split(":")
         if kind == "mixed" and re.fullmatch(r"[0-9.eE+-]+", share) and 0 <= float(share) <= 1:
             return float(share)
-    except (AttributeError, ValueError):
+    except (AttributeError, TypeError, ValueError):
         pass
     raise ValueError(
         f"labels must be 'true', 'random' or 'mixed:<share>' with a share from 0 to 1, received {shown(labels)}"

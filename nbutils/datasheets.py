@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
+from nbutils.arguments import checked
 from nbutils.arrays import shown
 from nbutils.catalogue import BUILT_IN, available, parse_name
 from nbutils.datasets import Dataset, label_noise, load_dataset
@@ -163,6 +165,7 @@ def readable(name: str) -> str:
     return CONTROL.sub(" ", name).replace("___", ": ").replace("_", " ")
 
 
+@checked
 def read_datasheet(name: str) -> Datasheet:
     """Facts about a data set; reads its files where they are, and never downloads any.
 
@@ -214,7 +217,8 @@ def _getting(base: str) -> str:
     return (fetched if source.fetch is not None else "its publisher offers no single file to download; ") + by_hand
 
 
-def label_conditions(sheet: Datasheet, conditions: tuple[str, ...], seed: int = 0) -> pd.DataFrame:
+@checked
+def label_conditions(sheet: Datasheet, conditions: Sequence[str], seed: int = 0) -> pd.DataFrame:
     """Which share of the training labels a label condition makes wrong.
 
     A redrawn label is drawn uniformly from all K classes, the right one among them, so redrawing a share s leaves

@@ -18,6 +18,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from nbutils.arguments import checked
+from nbutils.arrays import as_count, shown
+
 __all__ = [
     "Html",
     "callout",
@@ -32,6 +35,7 @@ __all__ = [
     "show_table",
 ]
 
+MOST_DIGITS, MOST_PIXELS = 17, 10_000  # a float has no more decimals to show; no screen is wider
 GREY = "#8a8f98"  # for what is not the point: readable on white and on black
 INK = "#010203"  # stands for "the page's text colour" until the figure is written
 BETWEEN = "\u00a0to\u00a0"  # does not break
@@ -83,6 +87,7 @@ def figure_style() -> Iterator[None]:
         yield
 
 
+@checked
 def show(figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Html:
     """A figure with its caption, for the end of a cell.
 
@@ -96,10 +101,11 @@ def show(figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Htm
         Something that notebooks display: inline SVG, readable on a phone by scrolling sideways, in light and dark.
 
     Raises:
-        ValueError: caption or alt text is empty.
+        ValueError: caption or alt text is empty, or `min_width` is negative or above 10,000.
     """
+    min_width = as_count(min_width, "min_width", 0, MOST_PIXELS)
     if not caption.strip() or not alt.strip():
-        raise ValueError("a figure needs a caption and an alt text")
+        raise ValueError(f"a figure needs a caption and an alt text, received {shown(caption)} and {shown(alt)}")
     buffer = io.StringIO()
     with mpl.rc_context({**STYLE, "svg.hashsalt": sha256((caption + alt).encode()).hexdigest()[:8]}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
@@ -112,6 +118,7 @@ def show(figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Htm
     return Html(text, f"[figure: {alt}]")
 
 
+@checked
 def show_table(table: pd.DataFrame, caption: str, digits: int = 3, names: Collection[str] = ()) -> Html:
     """A table with its caption; numbers to a fixed number of digits, missing ones as a dash.
 
@@ -121,7 +128,7 @@ def show_table(table: pd.DataFrame, caption: str, digits: int = 3, names: Collec
         digits: decimals of floating-point columns.
         names: columns of names that others chose, such as classes; shown letter by letter, without `code` and links.
     """
-    literal = [name in names for name in table.columns]
+    digits, literal = as_count(digits, "digits", 0, MOST_DIGITS), [name in names for name in table.columns]
 
     def cell(value: Any, is_name: bool) -> str:
         if isinstance(value, float | np.floating):
@@ -164,6 +171,7 @@ def format_number(value: float, digits: int = 3) -> str:
     return text.removeprefix("-") if float(text) == 0 else text.replace("-", "−")
 
 
+@checked
 def interval_text(value: float, low: float, high: float, digits: int = 2) -> str:
     """An estimate and its interval for a table, which breaks only between the two.
 
@@ -173,17 +181,20 @@ def interval_text(value: float, low: float, high: float, digits: int = 2) -> str
         >>> interval_text(*[float("nan")] * 3)
         '–'
     """
+    value, low, high, digits = float(value), float(low), float(high), as_count(digits, "digits", 0, MOST_DIGITS)
     if np.isnan([value, low, high]).all():
         return format_number(value)
     first, *limits = (format_number(x, digits) for x in (value, low, high))
     return f"{first} ({BETWEEN.join(limits)})"
 
 
+@checked
 def say(text: str) -> Html:
     """A paragraph with computed numbers in it."""
     return Html(f"<p>{_inline(text)}</p>", text)
 
 
+@checked
 def fold(summary: str, *parts: Html, opened: bool = False) -> Html:
     """Parts behind one line that a reader clicks to see them, such as a long table.
 
@@ -200,12 +211,13 @@ def fold(summary: str, *parts: Html, opened: bool = False) -> Html:
         '<details class="nb-fold"><summary>More</summary><p>Here.</p></details>'
     """
     if not summary.strip():
-        raise ValueError(f"summary must be a line that says what is folded away, received {summary!r}")
+        raise ValueError(f"summary must be a line that says what is folded away, received {shown(summary)}")
     body = "".join(part.text for part in parts)
     text = f'<details class="nb-fold"{" open" if opened else ""}><summary>{_inline(summary)}</summary>{body}</details>'
     return Html(text, "\n".join([summary, *(repr(part) for part in parts)]))
 
 
+@checked
 def callout(title: str, text: str, word: str = "inconclusive") -> Html:
     """A box that nobody misses, such as a verdict."""
     colour = VERDICT_COLOURS.get(word, VERDICT_COLOURS["inconclusive"])

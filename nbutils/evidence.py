@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from nbutils.arguments import checked
+
 __all__ = ["RULES", "Evidence", "Rules", "evidence_table", "headline", "is_registered", "verdict"]
 
 
@@ -37,6 +39,7 @@ RULES = Rules()
 MAIN_TESTS = {"H1": ("H1a untrained", "H1a null"), "H2": ("H2b", "H2a"), "H3": ("H3b", "H3a")}
 
 
+@checked
 @dataclass(frozen=True)
 class Evidence:
     """One test of one hypothesis on one data set.
@@ -87,6 +90,7 @@ class Evidence:
         return "opposite" if far < 0 else "fails"
 
 
+@checked
 def verdict(evidence: Sequence[Evidence]) -> str:
     """One word for a hypothesis, from its tests.
 
@@ -106,8 +110,8 @@ def verdict(evidence: Sequence[Evidence]) -> str:
         >>> verdict([test]), verdict([Evidence("digits", "true", "H1", "H1a", "the same", -0.15, -0.2, -0.1)])
         ('supported', 'refuted')
     """
-    if not evidence:
-        raise ValueError("verdict needs at least one test")
+    if not len(evidence):
+        raise ValueError("evidence must hold at least one test, received none")
     outcomes = {item.outcome for item in evidence}
     if "too few runs" in outcomes or outcomes in ({"not planned"}, {"passes", "not planned"}):
         return "inconclusive"
@@ -116,6 +120,7 @@ def verdict(evidence: Sequence[Evidence]) -> str:
     return "refuted" if "opposite" in outcomes else "not supported"
 
 
+@checked
 def is_registered(evidence: Evidence) -> bool:
     """Whether a test belongs to those fixed in advance that decide a verdict."""
     return evidence.condition in ("true", "all")
@@ -147,6 +152,7 @@ def headline(evidence: Sequence[Evidence], dataset: str, hypothesis: str) -> tup
     return verdict(own) if own else "inconclusive", misses, shown[0] if shown else None
 
 
+@checked
 def evidence_table(evidence: Sequence[Evidence]) -> pd.DataFrame:
     """The tests as a table, one row each, with their outcome."""
     rows = [

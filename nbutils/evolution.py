@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
+from nbutils.arguments import checked
 from nbutils.arrays import as_fired, as_labels, as_partitions, is_number, shown
 from nbutils.baselines import class_selectivity
 from nbutils.communities import detect_communities
@@ -190,6 +191,7 @@ def answers_to(fired: Any, labels: Any, communities: Any) -> pd.DataFrame:
     return table.join(pd.DataFrame(relative.T, columns=kinds)).sort_values("community", ignore_index=True)
 
 
+@checked
 def partitions_of(run: Run, density: float = 0.05, seeds: int = 5) -> np.ndarray:
     """Communities of a run at every epoch, each the consensus of several searches.
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["process_exists", "read_parquet", "replace_file"]
+__all__ = ["is_file", "process_exists", "read_parquet", "replace_file"]
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
@@ -51,3 +51,19 @@ def process_exists(pid: int) -> bool:
     except OSError:  # it exists and belongs to somebody else
         return True
     return True
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file of this name; no file has a name that no system can hold.
+
+    Args:
+        path: where it would be.
+
+    Examples:
+        >>> is_file(Path("x" * 10_000))
+        False
+    """
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from nbutils.arguments import checked
 from nbutils.arrays import as_count, as_frame, as_rng
 from nbutils.correlations import resampled_spearman
 from nbutils.series import partial_from
@@ -18,6 +19,7 @@ ALL_LABELS = "all"
 LEAST_RUNS = 4  # with three, a partial correlation of ranks is 1 or -1
 
 
+@checked
 def early_prediction(
     table: pd.DataFrame,
     measures: Sequence[str],
@@ -65,7 +67,8 @@ def early_prediction(
         The question: Jiang et al. (2020), arXiv:1912.02178, who condition on hyperparameters likewise.
     """
     rng, draws = as_rng(rng), as_count(draws, "draws", most=MOST_DRAWS)
-    as_frame(table, ("dataset", "labels", "run", "epoch", outcome, *measures), "table")
+    key = ("dataset", "labels", "run", "epoch")
+    as_frame(table, key, "table", numbers=(outcome, *measures), finite=("epoch",), key=key)
     last = table.loc[table.groupby("run")["epoch"].idxmax(), ["run", "epoch", outcome]]
     rows = table.merge(last.set_axis(["run", "last", "final"], axis=1), on="run")
     rows = rows[(rows["epoch"] < rows["last"]) & rows["epoch"].isin(early)].dropna(subset=["final", outcome])

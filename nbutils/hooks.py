@@ -72,7 +72,7 @@ def matching_layers(model: nn.Module, layers: str | Collection[str] = "*") -> li
     wanted = layers.split() if isinstance(layers, str) else list(layers)
     names = [name for name in leaves if any(fnmatchcase(name, pattern) for pattern in wanted)]
     if not names:
-        raise ValueError(f"layers={layers!r} matches none of the model's layers: {', '.join(map(repr, leaves))}")
+        raise ValueError(f"layers={shown(layers)} matches none of the model's layers: {', '.join(map(repr, leaves))}")
     return names
 
 

@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control
 
+from nbutils.arguments import checked
+from nbutils.arrays import as_frame
 from nbutils.correlations import between_conditions, correlation, pairwise_correlation, session_permutation
 from nbutils.evidence import RULES, Evidence, is_registered
 from nbutils.results import CONDITIONS, Results, as_studies
@@ -136,6 +138,7 @@ def between_evidence(grid: pd.DataFrame, hypothesis: str, *, draws: int = DRAWS)
     ]
 
 
+@checked
 def collect_evidence(results: Sequence[Results]) -> list[Evidence]:
     """All tests of a study, with p values adjusted: Holm over the registered ones, Benjamini-Hochberg over the others.
 
@@ -152,7 +155,7 @@ def collect_evidence(results: Sequence[Results]) -> list[Evidence]:
         TypeError: `results` is no list of results.
     """
     found: list[Evidence] = []
-    for result in as_studies(results, "results"):
+    for result in map(as_judged, as_studies(results, "results")):
         if result.table.empty:
             continue
         start, table = len(found), result.conditions()
@@ -168,6 +171,25 @@ def collect_evidence(results: Sequence[Results]) -> list[Evidence]:
     if others:
         adjusted |= zip(others, false_discovery_control([found[i].p_value for i in others]), strict=True)
     return [replace(e, adjusted=float(adjusted.get(i, np.nan))) for i, e in enumerate(found)]
+
+
+def as_judged(results: Results, name: str = "results") -> Results:
+    """Results that the registered tests can read."""
+    if results.table.empty:
+        return results
+    where, measures = f"the table of {name}", (H2_MEASURE, H3_MEASURE)
+    rows, grid, key = results.conditions(), results.noise_grid(), ("labels", "seed", "epoch")
+    as_frame(rows, ("dataset",), where, finite=("epoch", "train_accuracy", "well_defined", *measures), key=key)
+    last, first = rows["epoch"] == rows.groupby("labels")["epoch"].transform("max"), rows["epoch"] == 0
+    as_frame(rows[last | first], (), where, finite=("null_circular",))
+    ends = [set(rows.loc[at, ["labels", "seed"]].itertuples(index=False, name=None)) for at in (first, last)]
+    if ends[0] != ends[1]:
+        raise ValueError(f"{where} must hold every network of a condition untrained (epoch 0) and trained")
+    if grid.empty:
+        return results
+    as_frame(grid, ("dataset",), where, finite=("epoch", "noise"), key=("noise", "seed", "epoch"))
+    as_frame(grid[grid["epoch"] == grid["epoch"].max()], (), where, finite=("test_accuracy", *measures))
+    return results
 
 
 def is_between(test: str) -> bool:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pydantic import ValidationError
 
 from nbutils.extras import extra_code
 from nbutils.measures import measure_code
@@ -114,7 +113,7 @@ def _status(address: str, record: dict[str, Any]) -> str:
     try:
         if run_address(RunSpec(**record["spec"]), record["environment"]) != address:
             return "outdated"
-    except (ValidationError, ModuleNotFoundError):
+    except (ValueError, ModuleNotFoundError):
         return "outdated"
     if differences(record["environment"]):
         return "other versions"

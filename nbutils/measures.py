@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from nbutils.arguments import checked
 from nbutils.arrays import as_fired, as_mask, as_rng
 from nbutils.baselines import class_selectivity, dead_share
 from nbutils.cofiring import pack_firing
@@ -25,6 +26,7 @@ from nbutils.information import mutual_information, total_correlation
 from nbutils.nulls import circular_shift_null, within_class_null
 from nbutils.provenance import code_digest, digest_of, environment, provenance
 from nbutils.runs import Run, run_address
+from nbutils.sentences import Parameters
 from nbutils.specs import RunSpec
 from nbutils.store import Store
 from nbutils.variants import measure_layers, measure_paper, measure_strength
@@ -46,7 +48,7 @@ MAKERS = (
 )
 
 
-class MeasureSpec(BaseModel):
+class MeasureSpec(Parameters):
     """How firing is turned into numbers.
 
     Attributes:
@@ -167,6 +169,7 @@ def measure_entropies(fired: Any, labels: Any, last_layer: Any) -> dict[str, flo
     }
 
 
+@checked
 def measure_run(run: Run, spec: MeasureSpec | None = None, store: Store | None = None) -> pd.DataFrame:
     """All measures of a run, one row per measured epoch beside its training history; computed once and kept.
 

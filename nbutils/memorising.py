@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from nbutils.architectures import hidden_widths
+from nbutils.arguments import checked
 from nbutils.arrays import as_frame
 from nbutils.catalogue import parse_name
 from nbutils.datasets import TITLES
@@ -50,6 +52,7 @@ BESIDE = {
 }
 
 
+@checked
 def long_runs(studies: Sequence[Results]) -> pd.DataFrame:
     """The memorising run of every data set, trained epochs only, as the paper's series has them.
 
@@ -64,6 +67,7 @@ def long_runs(studies: Sequence[Results]) -> pd.DataFrame:
     return _placed([(r, r.part("memorising")) for r in as_studies(studies)])
 
 
+@checked
 def random_networks(studies: Sequence[Results]) -> pd.DataFrame:
     """The networks of the condition with random labels, trained epochs only; empty where no data set has them.
 
@@ -126,6 +130,7 @@ def at_turn(run: pd.DataFrame, turn: Turn, column: str) -> float:
     return float(run.loc[run["epoch"] == turn.epoch, column].iloc[0]) if turn.found else float("nan")
 
 
+@checked
 def turning_table(runs: pd.DataFrame, measures: Mapping[str, str] = ENTROPIES) -> pd.DataFrame:
     """Where each measure of each long run turns upward.
 
@@ -138,7 +143,7 @@ def turning_table(runs: pd.DataFrame, measures: Mapping[str, str] = ENTROPIES) -
         `accuracy there` (training), `rising from` (epoch), `fall, %`, `rise, %` and `end, %` (of the value after the
         first epoch), see :class:`nbutils.turning.Turn`.
     """
-    as_frame(runs, ("title",), "runs")
+    as_trained(runs, "runs", tuple(measures), ("title", "epoch"))
     rows = []
     for title, run in runs.groupby("title", sort=False):
         for column, name in measures.items():
@@ -147,6 +152,14 @@ def turning_table(runs: pd.DataFrame, measures: Mapping[str, str] = ENTROPIES) -
             rows.append((title, name, turn.epoch, at_turn(run, turn, "train_accuracy"), turn.rising_from, *shares))
     columns = ["data set", "measure", "lowest at", "accuracy there", "rising from", "fall, %", "rise, %", "end, %"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def as_trained(runs: Any, name: str, measures: Sequence[str], key: Sequence[str]) -> pd.DataFrame:
+    """Rows of :func:`long_runs` with at least these measures, the epochs of each run in their order."""
+    found = as_frame(runs, ("run",), name, finite=("epoch", "train_accuracy", *measures), key=key)
+    if found.groupby(list(key[:-1]), sort=False)["epoch"].diff().le(0).any():
+        raise ValueError(f"{name} must hold the epochs of each run in their order, received another")
+    return found
 
 
 def turns_beside(runs: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
@@ -190,6 +203,7 @@ def turns_near(runs: pd.DataFrame, column: str, measures: Mapping[str, str], wit
     return found
 
 
+@checked
 def matched_table(studies: Sequence[Results], measures: Mapping[str, str] = ENTROPIES) -> pd.DataFrame:
     """Learning beside memorising at equal training accuracy.
 
@@ -212,6 +226,8 @@ def matched_table(studies: Sequence[Results], measures: Mapping[str, str] = ENTR
         if (run := long_runs([result])).empty:
             continue
         own, title = learners(result), title_of(result)
+        for table in (run, own):
+            as_frame(table, ("run",), "the table of studies", finite=("train_accuracy", *measures))
         for column, name in measures.items():
             reached = when_reached(run["train_accuracy"], run[column], own["train_accuracy"])
             both = own.assign(memorising=reached)[np.isfinite(reached)]
@@ -229,6 +245,11 @@ def _placed(parts: Sequence[tuple[Results, pd.DataFrame]]) -> pd.DataFrame:
     for result, table in parts:
         if table.empty:
             continue
+        numbers = ("epoch", "dead_share", "binned_entropy")
+        as_frame(table, ("run", "dataset"), "the table of studies", finite=numbers)
+        as_frame(result.runs, ("model",), "the runs of studies", finite=("batch_size",), key=("run",))
+        if missing := [name for name in ("train", "classes") if name not in result.about]:
+            raise ValueError(f"studies must say {missing[0]!r} in what they know about their data, received none")
         fewer = parse_name(table["dataset"].iloc[0]).thousands
         images = 1000 * fewer if fewer else result.about["train"]
         runs = result.runs.set_index("run")

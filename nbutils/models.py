@@ -7,10 +7,13 @@ from collections import OrderedDict
 from torch import nn
 
 from nbutils.architectures import hidden_widths, parameter_count
+from nbutils.arguments import checked
+from nbutils.arrays import as_count, shown
 
 __all__ = ["build_model"]
 
 
+@checked
 def build_model(model: str, inputs: int, classes: int, dropout: float = 0.0) -> nn.Sequential:
     """A fully connected ReLU network with PyTorch's default initialisation.
 
@@ -30,8 +33,9 @@ def build_model(model: str, inputs: int, classes: int, dropout: float = 0.0) -> 
         >>> build_model("mlp:4", inputs=3, classes=2)[0].relu
         ReLU()
     """
+    inputs, classes = as_count(inputs, "inputs"), as_count(classes, "classes")
     if not 0 <= dropout < 1:
-        raise ValueError(f"dropout must be at least 0 and below 1, received {dropout!r}")
+        raise ValueError(f"dropout must be at least 0 and below 1, received {shown(dropout)}")
     parameter_count(model, inputs, classes)  # refuses what no memory holds
     blocks: OrderedDict[str, nn.Module] = OrderedDict()
     width = inputs

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control, rankdata
 
-from nbutils.arrays import as_count, as_rng, as_series
+from nbutils.arguments import checked
+from nbutils.arrays import as_count, as_frame, as_rng, as_series
 from nbutils.results import Results, as_results
 from nbutils.specifications import specifications, specified
 from nbutils.stats import MOST_DRAWS, permutation_result, permuted_orders
@@ -20,6 +21,7 @@ MEDIAN, SHARE = "median effect", "share with the predicted sign"
 LEVEL, MOST = 0.05, 0.9  # of a reading: largest adjusted p, smallest share with the predicted sign
 
 
+@checked
 def grid_values(results: Results) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
     """Networks of the grid of label noise, trained to the end and measured in every way.
 
@@ -36,8 +38,10 @@ def grid_values(results: Results) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]
     grid = as_results(results).noise_grid()
     if grid.empty:
         raise ValueError(f"results must have a grid of label noise, received those of {results.dataset!r} without one")
+    as_frame(grid, ("run",), "the table of results", finite=("epoch", "noise", "seed", "test_accuracy"))
     last = grid[grid["epoch"] == grid.groupby("run")["epoch"].transform("max")].set_index("run")
     found = results.extra("specifications").astype({"specification": str})
+    as_frame(found, (), "the extra 'specifications' of results", numbers=("value",), key=("run", "specification"))
     values = found.pivot(index="run", columns="specification", values="value")
     last = last[last.index.isin(values.index)].sort_values(["noise", "seed"])
     order = [one.label for one in specifications() if one.label in values]
@@ -129,6 +133,7 @@ def curve_test(
     return pd.DataFrame(rows, columns=["hypothesis", "statistic", "observed", "low", "high", "p"])
 
 
+@checked
 def readings(tests: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """One word per hypothesis and data set, by a rule that can be written down before any number.
 
@@ -153,14 +158,28 @@ def readings(tests: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     rows = []
     for dataset, table in tests.items():
+        _as_tested(table, f"tests[{dataset!r}]")
         for hypothesis, group in table.groupby("hypothesis"):
             median, share = (group[group["statistic"] == name].iloc[0] for name in (MEDIAN, SHARE))
             rows.append((hypothesis, dataset, median["observed"], share["observed"], median["p"]))
+    if not rows:
+        raise ValueError("tests must hold at least one hypothesis, received none")
     found = pd.DataFrame(rows, columns=["hypothesis", "dataset", "median", "agrees", "adjusted"])
     found["adjusted"] = false_discovery_control(found["adjusted"])
     told = [found["adjusted"] > LEVEL, found["median"] < 0, found["agrees"] >= MOST]
     found["reading"] = np.select(told, ["not shown", "opposite", "holds"], "depends")
     return found.sort_values("hypothesis", kind="stable", ignore_index=True)
+
+
+def _as_tested(table: pd.DataFrame, name: str) -> None:
+    """Refuse what is no table of :func:`curve_test`."""
+    key = ("hypothesis", "statistic")
+    as_frame(table, key, name, finite=("observed", "p"), key=key)
+    for hypothesis, group in table.groupby("hypothesis"):
+        if set(group["statistic"]) != {MEDIAN, SHARE}:
+            raise ValueError(f"{name} must hold {MEDIAN!r} and {SHARE!r} of {hypothesis}, received something else")
+    if not table["p"].between(0, 1).all():
+        raise ValueError(f"{name} must hold p values from 0 to 1, received others")
 
 
 def _lent(accuracy: np.ndarray, members: list[np.ndarray], rng: np.random.Generator, permutations: int) -> np.ndarray:

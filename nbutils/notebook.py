@@ -15,6 +15,7 @@ from IPython.display import display
 from matplotlib.figure import Figure
 
 from nbutils.archive import archive_folder, read_archive
+from nbutils.arguments import checked
 from nbutils.comparisons import between_run_table, level_table
 from nbutils.conclusions import counted
 from nbutils.datasets import DATASETS, load_dataset
@@ -206,6 +207,7 @@ def _with_interval(evidence: Evidence) -> str:
     return interval_text(evidence.estimate, evidence.low, evidence.high)
 
 
+@checked
 def open_page(template: str, namespace: Mapping[str, Any]) -> Page:
     """Check a notebook's parameters and show where it runs. Call it with `globals()` right after the imports.
 

@@ -14,6 +14,7 @@ from nbutils.catalogue import join_names, split_names
 from nbutils.datasets import label_noise
 from nbutils.devices import resolve_device
 from nbutils.reference import REFERENCE, SMALL, has_tables
+from nbutils.sentences import cut, one_sentence, shown
 from nbutils.specs import checked_by, known_dataset
 from nbutils.study import Study
 
@@ -25,15 +26,9 @@ __all__ = [
     "Synthesis",
     "WatchTraining",
     "check_parameters",
-    "cut",
     "listed",
     "nearest",
-    "one_sentence",
-    "sentences",
-    "shown",
 ]
-
-LONGEST = 100  # characters of a received value in a message
 
 
 def _some(names: str) -> str:
@@ -237,7 +232,7 @@ def check_parameters(template: str, values: Mapping[str, Any], given: Iterable[s
         ValueError: synthesis has no parameter 'sedes' (did you mean 'seeds'?); it takes study, seeds, ...
     """
     if template not in TEMPLATES:
-        raise ValueError(f"template must be one of {', '.join(TEMPLATES)}, received {template!r}")
+        raise ValueError(f"template must be one of {', '.join(TEMPLATES)}, received {shown(template)}")
     model = TEMPLATES[template]
     fields = model.model_fields
     for name in values if given is None else given:
@@ -262,31 +257,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
-def shown(value: Any) -> str:
-    """A received value as a message shows it: cut off where it is long.
-
-    Examples:
-        >>> shown("ab"), len(shown("x" * 10_000))
-        ("'ab'", 100)
-    """
-    try:
-        text = repr(value)
-    except ValueError:  # a whole number of more digits than Python prints
-        return "a number of thousands of digits"
-    return cut(text)
-
-
-def cut(text: Any, longest: int = LONGEST) -> str:
-    """A text, cut off where it is long; what would act on a terminal is spelt out.
-
-    Examples:
-        >>> cut("short"), cut("\\x1b[2J")
-        ('short', '\\\\x1b[2J')
-    """
-    text = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(text))
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
 def listed(values: Iterable[Any], most: int = 10) -> str:
     """Different values as a message lists them: each once, the first ten.
 
@@ -297,26 +267,3 @@ def listed(values: Iterable[Any], most: int = 10) -> str:
     found = list(dict.fromkeys(str(value) for value in values))
     words = [cut(text) for text in found[:most]]
     return ", ".join(words + ([f"and {len(found) - most} others"] if len(found) > most else [])) or "nothing"
-
-
-def one_sentence(error: ValidationError) -> str:
-    """What pydantic found wrong, as one sentence that names each argument and what was received."""
-    return "; ".join(sentences(error))
-
-
-def sentences(error: ValidationError) -> list[str]:
-    """What pydantic found wrong, one sentence per argument."""
-    parts, items = [], error.errors()
-    numbers = {item["loc"][:-1] for item in items if item["loc"][1:] and item["loc"][-1] == "float"}
-    for item in items:
-        where = item["loc"]
-        if where[:-1] in numbers and where[-1] in ("int", "float"):  # of "a number", said once
-            if where[-1] == "int":
-                continue
-            where = where[:-1]
-        name = ".".join(str(part) for part in where)
-        message = item["msg"].removeprefix("Value error, ")
-        if "received" not in message and name:
-            message = f"{message[0].lower()}{message[1:]}, received {shown(item['input'])}"
-        parts.append(message if message.startswith(name) else f"{name}: {message}")
-    return parts

@@ -8,7 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from nbutils.arguments import checked
+from nbutils.arrays import shown
 from nbutils.correlations import correlation
+from nbutils.files import is_file
 from nbutils.series import (
     correlation_test,
     detrended_correlation,
@@ -39,6 +42,7 @@ WORLDS = ("noise", "random walks", "same curve", "same curve, linked")
 NOISE = 0.06  # about a curve that rises from 0 to 1
 
 
+@checked
 def read_series(path: Path | str) -> pd.DataFrame:
     """The published figures, one row per epoch.
 
@@ -53,9 +57,9 @@ def read_series(path: Path | str) -> pd.DataFrame:
         ValueError: it lacks a column, holds something else than numbers, or fewer than five epochs.
     """
     given = Path(path)
-    found = next((place for place in (given, Path("..") / given) if place.is_file()), None)
+    found = next((place for place in (given, Path("..") / given) if is_file(place)), None)
     if found is None:
-        raise FileNotFoundError(f"no published figures at {given}")
+        raise FileNotFoundError(f"path must be a file; there are no published figures at {shown(str(given), 200)}")
     try:
         table = pd.read_csv(found)[list(COLUMNS)].astype(float)
     except (KeyError, ValueError) as error:

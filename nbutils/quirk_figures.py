@@ -9,8 +9,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from nbutils.arguments import checked
 from nbutils.display import GREY, INK, figure_style
-from nbutils.quirks import SWITCHES
+from nbutils.quirks import SWITCHES, as_switched
+from nbutils.replication import as_compared
 
 __all__ = ["entropy_panels", "modularity_panels", "published_panels"]
 
@@ -20,12 +22,15 @@ BINS = {"trained on 0 to 1": ("the paper's", "strict bins"), "trained on bytes":
 ACROSS = 4  # panels side by side
 
 
+@checked
 def modularity_panels(rows: pd.DataFrame) -> Figure:
     """Modularity over epochs, one panel per switch; thin lines are networks, grey marks the circular-shift null.
 
     Args:
         rows: see :func:`nbutils.quirks.switched`.
     """
+    if as_switched(rows, numbers=("modularity", "null_circular")).empty:
+        raise ValueError("rows must hold at least one switch, received none")
     names = list(rows["switch"].unique())
     with figure_style():
         down = -(-len(names) // ACROSS)
@@ -48,12 +53,14 @@ def modularity_panels(rows: pd.DataFrame) -> Figure:
     return fig
 
 
+@checked
 def entropy_panels(rows: pd.DataFrame) -> Figure:
     """The paper's entropy over epochs, with both kinds of bins, for networks trained on 0 to 1 and on bytes.
 
     Args:
         rows: see :func:`nbutils.quirks.switched`.
     """
+    as_switched(rows, numbers=("pattern_entropy",))
     with figure_style():
         fig, axes = plt.subplots(1, len(BINS), figsize=(7.2, 2.9), sharey=True)
         for ax, (title, names) in zip(axes, BINS.items(), strict=True):
@@ -67,6 +74,7 @@ def entropy_panels(rows: pd.DataFrame) -> Figure:
     return fig
 
 
+@checked
 def published_panels(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> Figure:
     """The published entropy beside ours: in bits, and as the change since the first epoch.
 
@@ -74,6 +82,7 @@ def published_panels(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> 
         series: see :func:`nbutils.published.read_series`.
         ours: see :func:`nbutils.replication.entropy_series`; may be empty.
     """
+    as_compared(series, ours)
     published = series.set_index("epoch")[["entropy_bits"]]
     with figure_style():
         fig, axes = plt.subplots(1, 2, figsize=(7.4, 3.1))

@@ -6,13 +6,17 @@ word follows from the same code as the book's verdicts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
-from nbutils.arrays import as_frame
+from nbutils.arguments import checked
+from nbutils.arrays import as_frame, shown
 from nbutils.comparisons import naive_table
 from nbutils.evidence import RULES, verdict
-from nbutils.hypotheses import collect_evidence
+from nbutils.hypotheses import as_judged, collect_evidence
 from nbutils.results import Results, as_results
 from nbutils.specifications import specifications
 from nbutils.stats import bootstrap_interval
@@ -48,6 +52,7 @@ WITHIN = "within-class shuffle"
 TESTS = ("H1a null", "H1a untrained", "H1b", "H2a", "H3a")
 
 
+@checked
 def switched(results: Results) -> pd.DataFrame:
     """Rows of every switch, with the columns that the hypotheses' tests read.
 
@@ -73,6 +78,7 @@ def switched(results: Results) -> pd.DataFrame:
         raise ValueError(
             f"results must hold the extra 'reconstruction', received those of {results.dataset!r} with {given}"
         )
+    as_frame(results.table, (), "the table of results", finite=("epoch", "train_accuracy"), key=("run", "epoch"))
     known = results.table[["run", "epoch", "train_accuracy"]]
     rows = results.extra("reconstruction").query("labels == 'true'").merge(known, on=["run", "epoch"])
     found = []
@@ -86,6 +92,15 @@ def switched(results: Results) -> pd.DataFrame:
     return wide[["switch", "run", "seed", "epoch", *columns, "dataset", "labels", "parts"]]
 
 
+def as_switched(rows: Any, finite: Sequence[str] = (), numbers: Sequence[str] = ()) -> pd.DataFrame:
+    """Rows of :func:`switched`, with at least these measures."""
+    found = as_frame(rows, (), "rows", finite=("epoch", *finite), numbers=numbers, key=("switch", "seed", "epoch"))
+    if unknown := [name for name in found["switch"].unique() if name not in SWITCHES]:
+        raise ValueError(f"rows must hold switches of {', '.join(SWITCHES)}, received {shown(unknown[0])}")
+    return found
+
+
+@checked
 def switch_table(rows: pd.DataFrame) -> pd.DataFrame:
     """What every switch makes of modularity and entropy, means over networks.
 
@@ -98,7 +113,9 @@ def switch_table(rows: pd.DataFrame) -> pd.DataFrame:
         (bits); and Pearson's r within a run with training accuracy, the untrained network included or not: `r of Q`,
         `r of Q, from epoch 1`, `r of entropy`, `r of entropy, from epoch 1` (0 for a constant series).
     """
-    as_frame(rows, ("switch", "epoch", "modularity", "pattern_entropy"), "rows")
+    as_switched(
+        rows, finite=("modularity", "pattern_entropy", "train_accuracy"), numbers=("null_circular", "well_defined")
+    )
     found = []
     for name, own in rows.groupby("switch", sort=False):
         first, last = (own[own["epoch"] == epoch].mean(numeric_only=True) for epoch in (0, own["epoch"].max()))
@@ -120,6 +137,7 @@ def switch_table(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
+@checked
 def change_table(rows: pd.DataFrame) -> pd.DataFrame:
     """How far every switch moves final modularity and entropy, networks paired by seed with those of `PLAIN`.
 
@@ -132,7 +150,9 @@ def change_table(rows: pd.DataFrame) -> pd.DataFrame:
         without any are left out); and `moves Q`, `moves entropy`: whether the whole interval lies beyond `Q_MOVES` or
         `ENTROPY_MOVES`, on either side.
     """
-    as_frame(rows, ("epoch", "seed", "switch", "modularity", "pattern_entropy"), "rows")
+    as_switched(rows, finite=("modularity", "pattern_entropy"))
+    if len(rows) and PLAIN not in set(rows["switch"]):
+        raise ValueError(f"rows must hold the switch {PLAIN!r}, received {shown(list(rows['switch'].unique()))}")
     last = rows[rows["epoch"] == rows["epoch"].max()]
     wide = last.pivot(index="seed", columns="switch", values=["modularity", "pattern_entropy"])
     found = []
@@ -148,6 +168,7 @@ def change_table(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
+@checked
 def switch_words(rows: pd.DataFrame) -> pd.DataFrame:
     """The words that the book's rules give to every switch, as if it alone had been chosen.
 
@@ -163,15 +184,18 @@ def switch_words(rows: pd.DataFrame) -> pd.DataFrame:
         :attr:`nbutils.evidence.Evidence.outcome`; a test that needs two networks and has one reads "too few runs"), and
         `H1`, the verdict.
     """
+    as_switched(rows, numbers=("modularity",))
     found = []
     for name, own in rows.groupby("switch", sort=False):
-        tests = collect_evidence([Results(str(name), own, pd.DataFrame(), {}, {})])
+        study = Results(str(name), own, pd.DataFrame(), {}, {})
+        tests = collect_evidence([as_judged(study, f"rows of the switch {name!r}")])
         outcomes = {test.test: test.outcome for test in tests}
         row = {"switch": name, **{test: outcomes.get(test, "too few runs") for test in TESTS}}
         found.append({**row, "H1": verdict([test for test in tests if test.hypothesis == "H1"])})
     return pd.DataFrame(found)
 
 
+@checked
 def shuffle_table(rows: pd.DataFrame) -> pd.DataFrame:
     """What is left of Q when firing is shuffled, for this book's graph and for the paper's.
 
@@ -184,11 +208,13 @@ def shuffle_table(rows: pd.DataFrame) -> pd.DataFrame:
         `lost` (Q minus the within-class one, mean), `low`, `high` (95 % interval over networks); and `the shuffle`:
         "leaves Q" if that interval lies inside -`UNCHANGED` to `UNCHANGED`, "changes Q" if outside, else "undecided".
     """
-    as_frame(rows, ("run", "specification", "value"), "rows")
+    as_frame(rows, (), "rows", numbers=("value",), key=("run", "specification"))
     wide, found = rows.pivot(index="run", columns="specification", values="value"), []
     for name, graph in (("this book's", "co-firing count"), ("the paper's", "paper's")):
         above = {s.null: s.label for s in specifications() if s.graph == graph and s.null not in ("", "nothing")}
-        whole = wide[above[WITHIN].removesuffix(f" · {WITHIN}")]
+        plain = above[WITHIN].removesuffix(f" · {WITHIN}")
+        as_frame(wide, (), "rows, one column per specification,", finite=(plain, *above.values()))
+        whole = wide[plain]
         nulls = {null: (whole - wide[label]).mean() for null, label in above.items()}
         lost = wide[above[WITHIN]]
         low, high = bootstrap_interval(lost, np.random.default_rng(RULES.seed))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nbutils.archive import archive_folder, has_archive
+from nbutils.arguments import checked
+from nbutils.arrays import shown
 from nbutils.measures import MeasureSpec
 from nbutils.results import CONDITIONS
 from nbutils.study import Study, Task
@@ -48,7 +50,7 @@ def reference_study(name: str) -> Study:
     """
     known = REFERENCE | SMALL
     if name not in known:
-        raise ValueError(f"dataset of a reference study must be one of {', '.join(known)}, received {name!r}")
+        raise ValueError(f"dataset of a reference study must be one of {', '.join(known)}, received {shown(name)}")
     return known[name]
 
 
@@ -61,6 +63,7 @@ def has_tables(study: Study) -> bool:
     return SMALL.get(study.dataset) == study and has_archive(archive_folder(study.dataset))
 
 
+@checked
 def reference_tasks(name: str) -> list[Task]:
     """All runs of a reference study.
 

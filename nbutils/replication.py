@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from nbutils.arguments import checked
 from nbutils.arrays import as_frame
 from nbutils.correlations import correlation
 from nbutils.evidence import RULES
@@ -19,6 +20,7 @@ TRAININGS = {"trained on 0 to 1": "conditions", "trained on bytes": "released"} 
 NEURONS = 1024  # hidden neurons of the network whose entropy is published
 
 
+@checked
 def entropy_series(results: Results) -> dict[str, pd.DataFrame]:
     """Network entropy in the paper's definition on all training images, of networks trained on 0 to 1 and on bytes.
 
@@ -39,6 +41,7 @@ def entropy_series(results: Results) -> dict[str, pd.DataFrame]:
     return found
 
 
+@checked
 def published_table(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The published series, and how close ours come to it.
 
@@ -52,7 +55,7 @@ def published_table(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> p
         the published one, bits), `r` (Pearson), `r of steps` (of the changes from epoch to epoch), `inside` (share of
         epochs at which the published value lies within the range of our networks).
     """
-    as_frame(series, ("epoch", "entropy_bits"), "series")
+    as_compared(series, ours)
     published, rows = series.set_index("epoch")["entropy_bits"], []
     for name, wide in {"published": published.to_frame(), **ours}.items():
         own, theirs = wide.mean(axis=1).align(published, join="inner")
@@ -66,6 +69,7 @@ def published_table(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> p
     return pd.DataFrame(rows)
 
 
+@checked
 def compare_trainings(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Which of two ways of training gives series closer to the published one, networks paired by seed.
 
@@ -78,6 +82,7 @@ def compare_trainings(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) ->
         each way, `difference` (second minus first), `low`, `high` (95 % interval over networks), and `closer`: the way
         that the interval favours, or "neither". Empty unless there are two ways.
     """
+    as_compared(series, ours)
     if len(ours) != 2:
         return pd.DataFrame()
     published, rows, names = series.set_index("epoch")["entropy_bits"], [], list(ours)
@@ -91,6 +96,16 @@ def compare_trainings(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) ->
         rows.append({"measure": measure, **means, "difference": difference.mean(), "low": low, "high": high})
         rows[-1]["closer"] = closer
     return pd.DataFrame(rows)
+
+
+def as_compared(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> None:
+    """Refuse a published series, or series of ours, that cannot be set beside each other."""
+    if as_frame(series, (), "series", finite=("epoch", "entropy_bits"), key=("epoch",)).empty:
+        raise ValueError("series must hold at least one epoch, received none")
+    for name, wide in ours.items():
+        as_frame(wide, (), f"ours[{name!r}]", finite=list(wide))
+        if wide.empty or wide.index.has_duplicates or not wide.index.isin(series["epoch"]).any():
+            raise ValueError(f"ours[{name!r}] must have one row per epoch, some of those of series, received others")
 
 
 def _distance(own: pd.Series, theirs: pd.Series) -> float:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbutils.arguments import checked
+from nbutils.arrays import as_frame, shown
 from nbutils.datasets import label_noise
 from nbutils.extras import extra
 from nbutils.runs import Run
@@ -62,6 +64,7 @@ class Specimen:
         return cls(run.address, spec.labels, spec.seed, run.layers, run.probe_labels, run.fired, tracked)
 
 
+@checked
 @dataclass(frozen=True)
 class Results:
     """What a study found on one data set.
@@ -109,7 +112,10 @@ class Results:
             ValueError: the study has no such extra; names those it has.
         """
         if name not in self.extras:
-            raise ValueError(f"extra must be one of {', '.join(self.extras) or 'none'}, received {name!r}")
+            raise ValueError(f"extra must be one of {', '.join(self.extras) or 'none'}, received {shown(name)}")
+        words = ("parts", "dataset", "labels", "seed", "input_scale")
+        as_frame(self.runs, words, "the runs of results", key=("run",))
+        as_frame(self.extras[name], ("run",), f"the extra {name!r} of results")
         known = self.runs[["run", "parts", "dataset", "labels", "seed", "input_scale"]]
         return known.merge(self.extras[name], on="run", validate="one_to_many")
 
@@ -120,14 +126,19 @@ class Results:
             ValueError: there is no such part.
         """
         if name not in PARTS:
-            raise ValueError(f"part must be one of {', '.join(PARTS)}, received {name!r}")
+            raise ValueError(f"part must be one of {', '.join(PARTS)}, received {shown(name)}")
         if self.table.empty:
             return self.table
+        as_frame(self.table, ("parts", "labels"), "the table of results")
+        if not self.table[["parts", "labels"]].map(lambda word: isinstance(word, str)).all(axis=None):
+            raise ValueError("the table of results must hold text in the columns 'parts' and 'labels'")
         return self.table[self.table["parts"].str.split().map(lambda parts: name in parts)]
 
     def conditions(self) -> pd.DataFrame:
         """Rows of the label conditions, all seeds; true labels first, random ones last."""
         rows = self.part("conditions")
+        if len(rows) and (unknown := set(rows["labels"]) - set(CONDITIONS)):
+            raise ValueError(f"conditions of results must be {', '.join(CONDITIONS)}, received {shown(min(unknown))}")
         return rows.iloc[np.argsort(rows["labels"].map(CONDITIONS.index).to_numpy(int), kind="stable")]
 
     def noise_grid(self) -> pd.DataFrame:
@@ -140,6 +151,7 @@ class Results:
         Raises:
             ValueError: there is none.
         """
+        as_frame(self.runs, ("run", "labels", "status", *(() if seed is None else ("seed",))), "the runs of results")
         fitting = self.runs["labels"] == labels
         if seed is not None:
             fitting &= self.runs["seed"] == seed
@@ -147,7 +159,7 @@ class Results:
             if address in self.specimens:
                 return self.specimens[address]()
         wanted = f"labels={labels!r}" + ("" if seed is None else f" and seed={seed!r}")
-        raise ValueError(f"the study has no finished run with {wanted}")
+        raise ValueError(f"results have no finished run with {wanted}")
 
 
 def as_results(results: Any, name: str = "results") -> Results:

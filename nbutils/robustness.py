@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nbutils.arrays import as_frame
+from nbutils.arguments import checked
+from nbutils.arrays import as_frame, shown
 from nbutils.conclusions import counted
 from nbutils.confounds import GIVEN, held_fixed_table
 from nbutils.display import format_number
 from nbutils.evidence import RULES, Evidence, verdict
-from nbutils.hypotheses import TESTS, evaluate_test, is_between, rows_of
+from nbutils.hypotheses import TESTS, as_judged, evaluate_test, is_between, rows_of
 from nbutils.results import Results, as_results
 from nbutils.sceptic import PRIMARY, Attack, plan_attacks, with_living
 from nbutils.stats import bootstrap_interval, sign_flip
@@ -32,6 +33,7 @@ COLUMNS = (
 )
 
 
+@checked
 def attacks(results: Results) -> pd.DataFrame:
     """Every registered test of one data set, attacked in every way that its tables allow.
 
@@ -54,7 +56,7 @@ def attacks(results: Results) -> pd.DataFrame:
     References:
         Steegen, Tuerlinckx, Gelman and Vanpaemel (2016), doi:10.1177/1745691616658637.
     """
-    results = as_results(results)
+    results = as_judged(as_results(results))
     registered, rows, results = registered_tests(results), [], with_living(results)
     for test, base in registered.items():
         own = [e for e in registered.values() if e.hypothesis == base.hypothesis]
@@ -77,6 +79,7 @@ def registered_tests(results: Results) -> dict[str, Evidence]:
     return {test: _judged(e, e.enough) for test, e in found.items() if e is not None}
 
 
+@checked
 def survival(table: pd.DataFrame, by: str = "hypothesis") -> pd.DataFrame:
     """How many attacks leave an outcome as it was, and which do not.
 
@@ -97,9 +100,10 @@ def survival(table: pd.DataFrame, by: str = "hypothesis") -> pd.DataFrame:
     Raises:
         ValueError: `by` is neither.
     """
-    as_frame(table, ("dataset", "test", "registered", "flipped", "kind"), "table")
+    words = ("dataset", "hypothesis", "test", "kind", "attack", "detail", "outcome", "registered")
+    as_frame(table, words, "table", truths=("flipped", "moved"))
     if by not in ("hypothesis", "test"):
-        raise ValueError(f"by must be 'hypothesis' or 'test', received {by!r}")
+        raise ValueError(f"by must be 'hypothesis' or 'test', received {shown(by)}")
     rows = []
     for (dataset, name), group in table.groupby(["dataset", by], sort=False):
         outcomes = group.drop_duplicates("test").set_index("test")["registered"]

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from nbutils.architectures import hidden_widths
+from nbutils.arguments import checked
 from nbutils.datasets import load_dataset
 from nbutils.provenance import code_digest, differences, digest_of, environment, provenance
 from nbutils.specs import RunSpec
@@ -87,6 +88,7 @@ def _determinants(spec: RunSpec) -> dict[str, Any]:
     }
 
 
+@checked
 @dataclass(frozen=True)
 class Run:
     """A finished run.
@@ -189,6 +191,7 @@ class Run:
         return model.eval()
 
 
+@checked
 def run_once(spec: RunSpec, store: Store | None = None) -> Run:
     """Train and capture a run, or read it if the store has it.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbutils.arguments import checked
 from nbutils.datasets import Dataset
 from nbutils.datasheets import readable
 from nbutils.sampling import balanced_indices
@@ -47,6 +48,7 @@ def channel_means(pixels: Any, image_shape: tuple[int, ...]) -> np.ndarray:
     return rows.reshape(len(rows), -1, channels).mean(axis=1)
 
 
+@checked
 def brightness_table(data: Dataset) -> pd.DataFrame:
     """Brightness of the training images' pixels, on the scale from 0 (black) to 1.
 
@@ -73,6 +75,7 @@ def brightness_table(data: Dataset) -> pd.DataFrame:
     return pd.DataFrame({"channel": names, **columns, "black": shares[:, 0], "brightest": shares[:, -1]})
 
 
+@checked
 def simple_accuracies(data: Dataset, examples: int = 5000) -> pd.DataFrame:
     """Test accuracy of four rules, from knowing nothing to weighing all pixels.
 

@@ -12,6 +12,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
+from nbutils.arguments import checked
+from nbutils.arrays import shown
+
 __all__ = ["FACTORS", "Specification", "specifications", "specified"]
 
 # What can be chosen, and what it is called in a figure.
@@ -49,6 +52,7 @@ USUAL = ("all layers", "nothing")  # goes without saying
 GAINS = ("mutual information", "total correlation")  # the more of these, the less entropy is left
 
 
+@checked
 @dataclass(frozen=True)
 class Specification:
     """One way to turn a network's activations into the number that a hypothesis is about.
@@ -91,7 +95,7 @@ class Specification:
     def __post_init__(self) -> None:
         for name, allowed in ALLOWED.items():
             if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}; received {getattr(self, name)!r}")
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}; received {shown(getattr(self, name))}")
         if (self.hypothesis == "H2") != (self.measure == "modularity"):
             raise ValueError(f"measure must be modularity for H2 and an entropy for H3, received {self.measure!r}")
         if self.hypothesis == "H2" and not (self.graph and self.algorithm and self.null):

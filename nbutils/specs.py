@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from nbutils.activations import firing_share
 from nbutils.architectures import hidden_widths
@@ -12,6 +12,7 @@ from nbutils.catalogue import full_name
 from nbutils.datasets import Dataset, label_noise, load_dataset
 from nbutils.devices import resolve_device
 from nbutils.sampling import probe_indices
+from nbutils.sentences import Parameters
 
 __all__ = ["RunSpec", "checked_by", "known_dataset"]
 
@@ -37,7 +38,7 @@ def known_dataset(name: str) -> str:
     return full_name(name)
 
 
-class RunSpec(BaseModel):
+class RunSpec(Parameters):
     """All parameters of a run.
 
     Attributes:

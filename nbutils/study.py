@@ -9,7 +9,7 @@ from functools import partial
 from typing import Annotated, Any
 
 import pandas as pd
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from nbutils.architectures import hidden_widths, parameter_count, stack_size
 from nbutils.cores import default_jobs
@@ -19,6 +19,7 @@ from nbutils.extras import extra, has_extra
 from nbutils.measures import MeasureSpec, is_measured, measure_run
 from nbutils.results import CONDITIONS, NOISE_LEVELS, Results, Specimen, labelled, run_rows
 from nbutils.runs import Run, run_once, run_together
+from nbutils.sentences import Parameters
 from nbutils.specs import RunSpec, checked_by, known_dataset
 from nbutils.workers import Lost, run_tasks
 
@@ -51,7 +52,7 @@ class Task:
         return all(has_extra(self.run, name) for name in self.extras) or bool(run_once(self.run).failed)
 
 
-class Study(BaseModel):
+class Study(Parameters):
     """The runs of one data set: some label conditions with all seeds, and a grid of label noise with five.
 
     Attributes:

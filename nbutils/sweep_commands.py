@@ -165,7 +165,7 @@ def _results(options: argparse.Namespace) -> int:
 
 def _table_file(options: argparse.Namespace) -> Path:
     """The table that the file argument means: itself, or the one that the sweep of that file wrote."""
-    from nbutils.parameters import cut
+    from nbutils.sentences import cut
     from nbutils.sweeps import load_sweep
 
     file: Path = options.file

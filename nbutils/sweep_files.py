@@ -11,7 +11,8 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from nbutils.grids import LARGEST, Range
-from nbutils.parameters import nearest, one_sentence, sentences, shown
+from nbutils.parameters import nearest
+from nbutils.sentences import one_sentence, sentences, shown
 
 __all__ = ["SweepFile", "raise_mistakes", "read_sweep_file"]
 

@@ -15,7 +15,8 @@ from urllib.parse import quote
 
 from nbutils.executions import NotebookJob
 from nbutils.grids import LARGEST, axis_values, grid_points, grid_size, is_excluded, says
-from nbutils.parameters import cut, listed, shown
+from nbutils.parameters import listed
+from nbutils.sentences import cut, shown
 from nbutils.sweep_files import SweepFile, raise_mistakes, read_sweep_file
 from nbutils.templates import check_kernel, data_versions, point_mistakes, template_model, with_full_names
 

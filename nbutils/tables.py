@@ -16,7 +16,8 @@ import pandas as pd
 from nbutils.executions import Outcome, kept
 from nbutils.files import read_parquet, replace_file
 from nbutils.grids import says
-from nbutils.parameters import cut, listed, nearest, shown
+from nbutils.parameters import listed, nearest
+from nbutils.sentences import cut, shown
 from nbutils.sweeps import Sweep
 
 __all__ = ["ResultsTable", "check_metric", "pivot", "read_results", "select"]

@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, 
 from nbutils.archive import archive_digest, archive_folder
 from nbutils.catalogue import FOLDER, available, full_name
 from nbutils.datasets import load_dataset
-from nbutils.parameters import TEMPLATES, DatasetPage, cut, nearest, sentences, shown
+from nbutils.parameters import TEMPLATES, DatasetPage, nearest
+from nbutils.sentences import cut, sentences, shown
 
 __all__ = ["check_kernel", "data_versions", "point_mistakes", "template_model", "with_full_names"]
 

@@ -14,6 +14,8 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from nbutils.architectures import stack_size
+from nbutils.arguments import checked
+from nbutils.arrays import as_count, is_number, shown
 from nbutils.datasets import Dataset
 from nbutils.stacks import Stack
 
@@ -22,17 +24,29 @@ __all__ = ["Epoch", "TrainingSettings", "margins", "one_thread", "score", "sharp
 SHAKES = 3  # draws of the noise of `sharpness`
 
 
+@checked
 @dataclass(frozen=True)
 class TrainingSettings:
     """Adam with a fixed learning rate; the paper uses batches of 32 and Keras' default rate of 0.001.
 
     `input_scale` multiplies the images, which lie between 0 and 1.
+
+    Raises:
+        ValueError: `epochs` is negative, `batch_size` below 1, or a number not finite and above 0.
     """
 
     epochs: int = 10
     batch_size: int = 32
     learning_rate: float = 0.001
     input_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        as_count(self.epochs, "epochs", 0)
+        as_count(self.batch_size, "batch_size")
+        for name in ("learning_rate", "input_scale"):
+            value = getattr(self, name)
+            if not is_number(value) or value <= 0:
+                raise ValueError(f"{name} must be a finite number above 0, received {shown(value)}")
 
 
 @dataclass(frozen=True)
@@ -77,6 +91,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+@checked
 def train(
     models: Sequence[nn.Module], data: Sequence[Dataset], settings: TrainingSettings, seeds: Sequence[int]
 ) -> Iterator[int]:
@@ -104,7 +119,8 @@ def train(
     """
     models, data, seeds = list(models), list(data), list(seeds)
     if not len(models) == len(data) == len(seeds) > 0:
-        raise ValueError(f"received {len(models)} models, {len(data)} data sets and {len(seeds)} seeds")
+        found = f"{len(models)} models, {len(data)} data sets and {len(seeds)} seeds"
+        raise ValueError(f"models, data and seeds must be equally many, received {found}")
     if any(one.train_pixels is not data[0].train_pixels for one in data):
         raise ValueError("networks that are trained side by side must share their images")
     device = next(models[0].parameters()).device

@@ -128,29 +128,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "within_class_null": LABELLED | {"rng": 0},
     "within_layer_graph": FIRING | {"layers": LAYERS, "density": 0.3},
 }
-# Public names that take no arrays and no graphs, but results of studies, tables of them, names, files, models, text.
-OTHERS = {
-    *("Communities", "Dataset", "Evidence", "MeasureSpec", "Results", "Run", "RunSpec", "Specification", "Study"),
-    *("TrainingSettings", "Watch", "agreement", "attacks", "between_run_table", "brightness_table", "build_model"),
-    *("callout", "capture", "capture_activations", "change_table", "choice_effects", "choice_means", "clarity"),
-    *("clock_table", "collect_evidence", "compare_trainings", "control_outcomes", "control_shares", "count_cofiring"),
-    *("early_prediction", "effect_list", "effect_scatter", "entropy_panels", "entropy_series", "event_rates"),
-    *("evidence_table", "fold", "grid_values", "interval_text", "is_registered", "label_conditions", "load_dataset"),
-    *(
-        "is_portable",
-        "long_runs",
-        "made_up_study",
-        "matched_table",
-        "measure_run",
-        "modularity_panels",
-        "naive_table",
-        "one_step",
-    ),
-    *("open_page", "partitions_of", "published_panels", "published_table", "random_networks", "read_archive"),
-    *("read_datasheet", "read_series", "readings", "reference_tasks", "resolve_device", "run_once", "say", "settling"),
-    *("show", "show_table", "shuffle_table", "sign_shares", "simple_accuracies", "specification_curve", "survival"),
-    *("switch_table", "switch_words", "switched", "train", "turning_table", "verdict", "write_archive"),
-}
 # Arguments for which a NaN, an infinity, a complex number or text has a meaning, or that may be left out.
 NAN_IS_KNOWN = {
     ("holm", "p_values"),
@@ -345,13 +322,6 @@ def is_text(value: Any) -> bool:
         value if isinstance(value, np.ndarray) else np.asarray(value, dtype=object) if isinstance(value, list) else None
     )
     return array is not None and array.size > 0 and (array.dtype.kind == "U" or isinstance(array.flat[0], str))
-
-
-def test_every_public_function_is_listed():
-    """A new one takes part here, or is said to take no arrays."""
-    public = {name for name in nbutils.__all__ if callable(getattr(nbutils, name))}
-    assert set(GOOD) | OTHERS == public | {"MeasureSpec"}
-    assert not set(GOOD) & OTHERS
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -20,6 +20,8 @@ ORDER = [
     "leiden",
     "cores",
     "arrays",
+    "arguments",
+    "sentences",
     "devices",
     "provenance",
     "files",
