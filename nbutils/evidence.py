@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from nbutils.arguments import checked
+from nbutils.arrays import shown
 
 __all__ = ["RULES", "Evidence", "Rules", "evidence_table", "headline", "is_registered", "verdict"]
 
@@ -59,6 +60,9 @@ class Evidence:
         enough: whether the planned number of runs was there.
         adjusted: p value after correction for all tests made together; NaN until it is.
         planned: False for a test that this data set's study leaves out.
+
+    Raises:
+        ValueError: `direction` is neither 1 nor -1.
     """
 
     dataset: str
@@ -75,6 +79,10 @@ class Evidence:
     enough: bool = True
     adjusted: float = float("nan")
     planned: bool = True
+
+    def __post_init__(self) -> None:
+        if self.direction not in (1, -1):
+            raise ValueError(f"direction must be 1 or -1, received {shown(self.direction)}")
 
     @property
     def outcome(self) -> str:

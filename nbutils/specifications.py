@@ -12,8 +12,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
+from nbutils.activations import firing_share
 from nbutils.arguments import checked
-from nbutils.arrays import shown
+from nbutils.arrays import as_count, is_number, shown
 
 __all__ = ["FACTORS", "Specification", "specifications", "specified"]
 
@@ -96,6 +97,18 @@ class Specification:
         for name, allowed in ALLOWED.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}; received {shown(getattr(self, name))}")
+        for name, most in (("share", 1.0), ("resolution", float("inf"))):
+            value = getattr(self, name)
+            if not is_number(value) or not 0 <= value <= most:
+                words = "a finite number of at least 0" if np.isinf(most) else "a number from 0 to 1"
+                raise ValueError(f"{name} must be {words}, received {shown(value)}")
+        as_count(self.bins, "bins", 0)
+        try:
+            firing_share(self.firing or "positive")
+        except ValueError as error:
+            raise ValueError(f"firing: {error}") from None
+        if unknown := [name for name in self.quirks if name not in QUIRKS]:
+            raise ValueError(f"quirks must be of {', '.join(QUIRKS)}, received {shown(unknown[0])}")
         if (self.hypothesis == "H2") != (self.measure == "modularity"):
             raise ValueError(f"measure must be modularity for H2 and an entropy for H3, received {self.measure!r}")
         if self.hypothesis == "H2" and not (self.graph and self.algorithm and self.null):

@@ -6,8 +6,9 @@ functions on arrays and graphs are.
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from functools import cache
@@ -24,7 +25,7 @@ from test_hostile import GOOD, require_sentence
 from torch import nn
 
 import nbutils
-from nbutils.arguments import received
+from nbutils.arguments import fits, received, words_for
 from nbutils.events import KINDS
 from nbutils.evidence import Evidence
 from nbutils.measures import MeasureSpec
@@ -344,3 +345,68 @@ def test_a_result_or_one_sentence(name, tmp_path, monkeypatch):
                     raw.append(f"{argument}={received(other)}: {type(error).__name__} {error}")
     plt.close("all")
     assert not raw, "\n".join(raw)
+
+
+NONSENSE = [
+    (nbutils.Specification, "share", (float("nan"), -0.1, 1.5)),
+    (nbutils.Specification, "resolution", (float("nan"), float("inf"), -1.0)),
+    (nbutils.Specification, "firing", ("text",)),
+    (nbutils.Specification, "bins", (-1,)),
+    (nbutils.Specification, "quirks", (("text",),)),
+    (nbutils.Evidence, "direction", (0, 2)),
+    (nbutils.TrainingSettings, "batch_size", (0, -1)),
+    (nbutils.TrainingSettings, "learning_rate", (0.0, float("nan"))),
+    (nbutils.build_model, "inputs", (0, -1)),
+    (nbutils.show_table, "digits", (-1, 10**30)),
+    (nbutils.one_step, "hypothesis", ("H1", "text")),
+    (nbutils.effect_list, "hypothesis", ("H1", "text")),
+]
+
+
+@pytest.mark.parametrize(("function", "argument", "values"), NONSENSE)
+def test_values_out_of_range_are_refused(function, argument, values):
+    good = GOOD_CALLS[function.__name__]()
+    for value in values:
+        with pytest.raises(ValueError, match=argument):
+            function(**good | {argument: value})
+
+
+def test_rows_that_stand_twice_are_refused():
+    """They would count twice, or as another network."""
+    twice = pd.concat([measured(), measured()], ignore_index=True)
+    with pytest.raises(ValueError, match="table must have one row per seed and epoch, received several"):
+        nbutils.naive_table(twice, "modularity")
+    with pytest.raises(ValueError, match="rows must have one row per switch and seed and epoch"):
+        nbutils.change_table(pd.concat([switches(), switches()]))
+
+
+def test_an_item_among_many_is_found():
+    """All of a list is looked at, wherever the odd one is."""
+    with pytest.raises(
+        TypeError, match=r"evidence of verdict.. must be a list of Evidence, received list of 100 items"
+    ):
+        nbutils.verdict([TEST] * 99 + ["text"])
+
+
+def test_hints_and_words():
+    assert fits(np.array(["a"]), Sequence[str])
+    assert fits(pd.Index(["a"]), Sequence[str])
+    assert not fits(np.array([["a"]]), Sequence[str])
+    assert not fits({"a"}, Sequence[str])
+    assert fits((1, "a"), tuple[int, str])
+    assert not fits((1, "a", 2), tuple[int, str])
+    assert not fits(10**400, float)
+    assert words_for(Run | None) == "Run, or None"
+    assert words_for(pd.DataFrame) == "pandas.DataFrame"
+    assert received(pd.DataFrame({"a": range(10**6)})) == "DataFrame of shape (1000000, 1)"
+
+
+def test_a_call_that_does_not_fit_names_the_function():
+    with pytest.raises(TypeError, match=r"^say\(\): missing a required argument: 'text'$"):
+        nbutils.say()
+
+
+def test_a_class_keeps_its_signature():
+    assert list(inspect.signature(nbutils.TrainingSettings).parameters) == [
+        one.name for one in fields(TrainingSettings)
+    ]
