@@ -105,7 +105,8 @@ def fits(value: Any, hint: Any) -> bool:
     """Whether a value is what a type hint says.
 
     Whole numbers and numbers may be NumPy's, and a whole number is a number; truth values are neither. A list is any
-    sequence but text, also a tuple, an array of one dimension or a column of a table. All items are looked at.
+    sequence but text, also a tuple, an array of one dimension or a column of a table; a collection may
+    be a set or the keys of a mapping, too. All items are looked at.
 
     Args:
         value: anything.
@@ -150,7 +151,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_list(value: Any, sets: bool) -> bool:
-    if isinstance(value, str | bytes | bytearray | Mapping):
+    if isinstance(value, str | bytes | bytearray) or (isinstance(value, Mapping) and not sets):
         return False
     if hasattr(value, "ndim"):
         return value.ndim == 1
@@ -162,7 +163,7 @@ def words_for(hint: Any) -> str:
 
     Examples:
         >>> words_for(Sequence[str] | None), words_for(Mapping[str, float])
-        ('a list of text, or None', 'a mapping from text to a number')
+        ('a list of text, or None', 'a mapping from text to numbers')
     """
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
@@ -170,14 +171,20 @@ def words_for(hint: Any) -> str:
     if hint in PLAIN or origin in PLAIN:
         return PLAIN[hint if hint in PLAIN else origin]
     if origin in LISTS or (origin is tuple and parts[-1] is Ellipsis):
-        return f"a {'tuple' if origin is tuple else 'list'} of {words_for(parts[0])}"
+        return f"a {'tuple' if origin is tuple else 'list'} of {_items(parts[0])}"
     if origin is tuple:
         return f"a tuple of {', '.join(map(words_for, parts))}"
     if origin in (Mapping, dict):
-        return f"a mapping from {words_for(parts[0])} to {words_for(parts[1])}"
+        return f"a mapping from {_items(parts[0])} to {_items(parts[1])}"
     found = origin or hint
     package = found.__module__.partition(".")[0]
-    return f"{found.__name__ if package in ('builtins', 'nbutils') else f'{package}.{found.__name__}'}"
+    name = found.__name__ if package in ("builtins", "nbutils") else f"{package}.{found.__name__}"
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+def _items(hint: Any) -> str:
+    """What every item must be, without its article."""
+    return {int: "whole numbers", float: "numbers"}.get(hint) or words_for(hint).removeprefix("an ").removeprefix("a ")
 
 
 def received(value: Any) -> str:

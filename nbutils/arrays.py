@@ -342,6 +342,7 @@ def as_frame(
     """A pandas table with at least these columns: `numbers` are numeric (NaN is a gap), `finite` without gaps.
 
     `truths` hold truth values, and no two rows have the same `key`.
+    What is returned has numbers where they were held as objects.
     """
     import pandas as pd
 
@@ -353,6 +354,9 @@ def as_frame(
         raise ValueError(f"{name} must have the columns {shown(missing, 150)}; it has {found}")
     if doubled := [column for column in needed if isinstance(table[column], pd.DataFrame)]:
         raise ValueError(f"{name} must have each column once, received {shown(doubled[0])} more than once")
+    typed = [column for column in (*numbers, *finite, *truths) if table[column].dtype == object]
+    if typed:  # what pandas.concat makes of numbers beside a table without rows
+        table = table.assign(**{column: table[column].infer_objects() for column in typed})
     for column in (*numbers, *finite):
         if len(table) and not pd.api.types.is_any_real_numeric_dtype(table[column]):
             raise ValueError(f"{name} must hold numbers in the column {column!r}, received {table[column].dtype}")

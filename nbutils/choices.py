@@ -46,7 +46,7 @@ def choice_effects(table: pd.DataFrame) -> pd.DataFrame:
         >>> choice_effects(table.assign(rho=[0.5, 0.1, 0.1, 0.1]))["choice"].tolist()
         ['rule of firing', 'share kept']
     """
-    _as_curve(table, "table")
+    table = _as_curve(table, "table")
     rows, factors = [], list(FACTORS)
     for hypothesis, group in table.groupby("hypothesis"):
         effect = group["predicted"] * group["rho"]
@@ -82,7 +82,7 @@ def choice_means(table: pd.DataFrame) -> pd.DataFrame:
         >>> choice_means(table).query("choice == 'share kept'")["specifications"].tolist()
         [1, 1, 2]
     """
-    as_frame(table, ("hypothesis", *FACTORS), "table", finite=("predicted", "rho"))
+    table = as_frame(table, ("hypothesis", *FACTORS), "table", finite=("predicted", "rho"))
     rows = []
     for hypothesis, group in table.groupby("hypothesis"):
         effect = group["predicted"] * group["rho"]

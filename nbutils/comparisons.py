@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 import numpy as np
@@ -80,7 +80,7 @@ def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: st
         and of the partial ρ of trained epochs (`ρ, given epoch`; NaN where the epoch decides everything).
     """
     measures = [measures] if isinstance(measures, str) else measures
-    as_frame(table, ("seed",), "table", finite=("epoch", accuracy, *measures), key=("seed", "epoch"))
+    table = as_frame(table, ("seed",), "table", finite=("epoch", accuracy, *measures), key=("seed", "epoch"))
     predictors = {
         **{measure_name(name): partial(_column, name) for name in measures},
         "trained or not": lambda run: (run["epoch"] > 0).to_numpy(float),
@@ -110,7 +110,7 @@ def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: st
 
 @checked
 def between_run_table(
-    grid: pd.DataFrame, columns: Sequence[str] = tuple(BASELINES), draws: int = DRAWS
+    grid: pd.DataFrame, columns: Collection[str] = tuple(BASELINES), draws: int = DRAWS
 ) -> pd.DataFrame:
     """How well each measure's final value orders runs by test accuracy, over levels of label noise.
 

@@ -77,7 +77,7 @@ def control_shares(table: pd.DataFrame) -> pd.DataFrame:
     References:
         Clopper and Pearson (1934), doi:10.1093/biomet/26.4.404.
     """
-    as_frame(table, ("control", "test"), "table", finite=("tries", "passes", "opposite"))
+    table = as_frame(table, ("control", "test"), "table", finite=("tries", "passes", "opposite"))
     counts = table[["passes", "opposite"]].sum(axis=1)
     if not (
         (table["tries"] >= 1) & (table[["passes", "opposite"]] >= 0).all(axis=1) & (counts <= table["tries"])

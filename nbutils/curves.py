@@ -93,7 +93,9 @@ def sign_shares(table: pd.DataFrame) -> pd.DataFrame:
         >>> sign_shares(specification_table(values, 1 - noise, noise))["agrees"].tolist()
         [0.5]
     """
-    as_frame(table, ("hypothesis",), "table", numbers=("low", "high"), finite=("predicted", "rho"), truths=("primary",))
+    table = as_frame(
+        table, ("hypothesis",), "table", numbers=("low", "high"), finite=("predicted", "rho"), truths=("primary",)
+    )
     rows = []
     for hypothesis, group in table.groupby("hypothesis"):
         effect, low, high = _in_predicted_direction(group)
@@ -133,7 +135,7 @@ def specification_curve(table: pd.DataFrame) -> Figure:
     if table.empty:
         raise ValueError("table must have at least one row, received none")
     words, truths = ("hypothesis", "label", *FACTORS), ("primary",)
-    as_frame(table, words, "table", numbers=("low", "high"), finite=("predicted", "rho"), truths=truths)
+    table = as_frame(table, words, "table", numbers=("low", "high"), finite=("predicted", "rho"), truths=truths)
     table = table.assign(effect=table["predicted"] * table["rho"]).sort_values(["effect", "label"], ignore_index=True)
     rows = _rows(table)
     with figure_style():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -163,7 +163,7 @@ class Page:
             return say(NO_GRID)
         return self.show(figure(grid), f"{caption} Networks trained on `{grid['dataset'].iloc[0]}`.", alt)
 
-    def show_between_table(self, columns: Sequence[str], caption: str) -> Html:
+    def show_between_table(self, columns: Collection[str], caption: str) -> Html:
         """Rank correlation of measures with test accuracy between networks, or a sentence that there is no grid."""
         grid = self.results.noise_grid()
         if grid.empty:

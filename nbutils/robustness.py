@@ -101,7 +101,7 @@ def survival(table: pd.DataFrame, by: str = "hypothesis") -> pd.DataFrame:
         ValueError: `by` is neither.
     """
     words = ("dataset", "hypothesis", "test", "kind", "attack", "detail", "outcome", "registered")
-    as_frame(table, words, "table", truths=("flipped", "moved"))
+    table = as_frame(table, words, "table", truths=("flipped", "moved"))
     if by not in ("hypothesis", "test"):
         raise ValueError(f"by must be 'hypothesis' or 'test', received {shown(by)}")
     rows = []

@@ -396,8 +396,8 @@ def test_hints_and_words():
     assert fits((1, "a"), tuple[int, str])
     assert not fits((1, "a", 2), tuple[int, str])
     assert not fits(10**400, float)
-    assert words_for(Run | None) == "Run, or None"
-    assert words_for(pd.DataFrame) == "pandas.DataFrame"
+    assert words_for(Run | None) == "a Run, or None"
+    assert words_for(pd.DataFrame) == "a pandas.DataFrame"
     assert received(pd.DataFrame({"a": range(10**6)})) == "DataFrame of shape (1000000, 1)"
 
 
@@ -410,3 +410,19 @@ def test_a_class_keeps_its_signature():
     assert list(inspect.signature(nbutils.TrainingSettings).parameters) == [
         one.name for one in fields(TrainingSettings)
     ]
+
+
+def test_numbers_held_as_objects_are_numbers():
+    """So pandas leaves them where a table without rows was put in front."""
+    empty = [pd.DataFrame(columns=list(table)) for table in (CONTROLS, attacked())]
+    held = [pd.concat([none, table]) for none, table in zip(empty, (CONTROLS, attacked()), strict=True)]
+    held = [table.astype(object) for table in held]
+    pd.testing.assert_frame_equal(nbutils.control_shares(held[0]), nbutils.control_shares(CONTROLS))
+    pd.testing.assert_frame_equal(nbutils.survival(held[1]), nbutils.survival(attacked()))
+    assert nbutils.survival(held[1])["survived"].tolist() == [1]
+
+
+def test_columns_may_be_named_by_a_mapping():
+    grid = made_up().noise_grid()
+    found = nbutils.between_run_table(grid, {"modularity": "Q"}, draws=20)
+    pd.testing.assert_frame_equal(found, nbutils.between_run_table(grid, ["modularity"], draws=20))

@@ -558,5 +558,7 @@ def test_sparse_graphs_are_taken_however_they_are_held(change):
 )
 def test_tables_of_another_shape_are_told_in_one_sentence(name, argument, table):
     others = {"naive_table": ["modularity"], "published_table": [{}]}.get(name, [])
-    with pytest.raises((ValueError, TypeError), match=f"^{argument} must (be a pandas.DataFrame|have the columns)"):
+    with pytest.raises(
+        (ValueError, TypeError), match=f"^{argument} (of {name}[(][)] )?must (be a pandas.DataFrame|have the columns)"
+    ):
         getattr(nbutils, name)(table, *others)
