@@ -53,7 +53,7 @@ def checked(function: Checked) -> Checked:
         'abab'
         >>> twice("ab", times=1.5)
         Traceback (most recent call last):
-        TypeError: times of twice() must be a whole number, received 1.5
+        TypeError: twice(): times must be a whole number, received 1.5
     """
     if inspect.isclass(function):
         function.__init__ = _checked(function.__init__, function.__name__)
@@ -98,7 +98,7 @@ def _for_checkers(module: types.ModuleType) -> dict[str, Any]:
 
 def _require(value: Any, hint: Any, key: str, name: str) -> None:
     if not fits(value, hint):
-        raise TypeError(f"{key} of {name}() must be {words_for(hint)}, received {received(value)}")
+        raise TypeError(f"{name}(): {key} must be {words_for(hint)}, received {received(value)}")
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -179,7 +179,8 @@ def words_for(hint: Any) -> str:
     found = origin or hint
     package = found.__module__.partition(".")[0]
     name = found.__name__ if package in ("builtins", "nbutils") else f"{package}.{found.__name__}"
-    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+    article = "" if name.endswith("s") else "an " if name[0] in "AEIOUaeiou" else "a "
+    return article + name
 
 
 def _items(hint: Any) -> str:

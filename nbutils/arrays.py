@@ -356,7 +356,8 @@ def as_frame(
         raise ValueError(f"{name} must have each column once, received {shown(doubled[0])} more than once")
     typed = [column for column in (*numbers, *finite, *truths) if table[column].dtype == object]
     if typed:  # what pandas.concat makes of numbers beside a table without rows
-        table = table.assign(**{column: table[column].infer_objects() for column in typed})
+        table = table.copy()
+        table[typed] = table[typed].infer_objects()
     for column in (*numbers, *finite):
         if len(table) and not pd.api.types.is_any_real_numeric_dtype(table[column]):
             raise ValueError(f"{name} must hold numbers in the column {column!r}, received {table[column].dtype}")

@@ -383,7 +383,7 @@ def test_rows_that_stand_twice_are_refused():
 def test_an_item_among_many_is_found():
     """All of a list is looked at, wherever the odd one is."""
     with pytest.raises(
-        TypeError, match=r"evidence of verdict.. must be a list of Evidence, received list of 100 items"
+        TypeError, match=r"verdict\(\): evidence must be a list of Evidence, received list of 100 items"
     ):
         nbutils.verdict([TEST] * 99 + ["text"])
 

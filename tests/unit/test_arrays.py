@@ -379,18 +379,18 @@ def test_counts_of_elsewhere_are_checked():
         (lambda: nbutils.clarity({"labels": 1}), r"answers must be a pandas\.DataFrame, received dict"),
         (lambda: nbutils.clarity(pd.DataFrame({"labels": [1]})), r"answers must have the columns \['run', 'epoch'"),
         (lambda: nbutils.event_rates(pd.DataFrame({"run": [1]}), 0), r"evolution must have the columns \['labels'"),
-        (lambda: nbutils.settling(None, None, 0), r"evolution must be a pandas\.DataFrame, received NoneType"),
-        (lambda: nbutils.early_prediction([], ["q"], 0), r"table must be a pandas\.DataFrame, received list"),
-        (lambda: nbutils.attacks("digits"), "results must be Results, .* received str"),
-        (lambda: nbutils.control_outcomes(None), "results must be Results, .* received NoneType"),
+        (lambda: nbutils.settling(None, None, 0), r"evolution must be a pandas\.DataFrame, received None"),
+        (lambda: nbutils.early_prediction([], ["q"], 0), r"table must be a pandas\.DataFrame, received an empty list"),
+        (lambda: nbutils.attacks("digits"), "results must be Results, received 'digits'"),
+        (lambda: nbutils.control_outcomes(None), "results must be Results, received None"),
         (lambda: nbutils.grid_values({}), "results must be Results"),
         (lambda: nbutils.entropy_series([]), "results must be Results"),
         (lambda: nbutils.switched(1), "results must be Results"),
-        (lambda: nbutils.collect_evidence("digits"), "results must be a list of Results, received str"),
+        (lambda: nbutils.collect_evidence("digits"), "results must be a list of Results, received 'digits'"),
         (lambda: nbutils.long_runs(["digits"]), "studies must be a list of Results, received list"),
         (lambda: nbutils.random_networks(None), "studies must be a list of Results"),
         (lambda: nbutils.matched_table(3), "studies must be a list of Results"),
-        (lambda: nbutils.made_up_study(["nothing"], 0), "world must be one of"),
+        (lambda: nbutils.made_up_study(["nothing"], 0), "world must be text"),
         (lambda: nbutils.curve_test([[1.0]], [1], [1], 0), "values must be a table, .* received list"),
     ],
 )
@@ -558,7 +558,5 @@ def test_sparse_graphs_are_taken_however_they_are_held(change):
 )
 def test_tables_of_another_shape_are_told_in_one_sentence(name, argument, table):
     others = {"naive_table": ["modularity"], "published_table": [{}]}.get(name, [])
-    with pytest.raises(
-        (ValueError, TypeError), match=f"^{argument} (of {name}[(][)] )?must (be a pandas.DataFrame|have the columns)"
-    ):
+    with pytest.raises((ValueError, TypeError), match=f"{argument} must (be a pandas.DataFrame|have the columns)"):
         getattr(nbutils, name)(table, *others)
