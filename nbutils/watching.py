@@ -16,7 +16,6 @@ from torch import nn
 from torch.utils.data import RandomSampler
 
 from nbutils.activations import firing, firing_share
-from nbutils.arguments import checked
 from nbutils.arrays import as_labels, is_number, shown
 from nbutils.batches import gather
 from nbutils.devices import device_counts, on_processor
@@ -36,7 +35,6 @@ from nbutils.streaming import ROOM, CofiringCounter
 __all__ = ["Watch", "count_cofiring"]
 
 
-@checked
 @contextmanager
 def count_cofiring(
     model: nn.Module, layers: str | Collection[str] = "*", threshold: float = 0.0, layout: Layout = "auto"
