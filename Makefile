@@ -69,6 +69,6 @@ clean: ## remove the built book and executed pages (runs stay in the store)
 	@touch .venv/ready
 
 # Rebuilt when prose, configuration, a page or a docstring is newer than the book. `pages` writes only what changed.
-$(HTML): $(shell find book _build/toc.yml -not -path 'book/_build*' -not -name '.*' -type f 2>/dev/null) _config.yml _toc.yml $(wildcard nbutils/*.py)
+$(HTML): $(shell find book _build/toc.yml -not -path 'book/_build*' -not -name '.*' -type f 2>/dev/null) _config.yml _toc.yml $(wildcard nbutils/*.py nbutils/*/*.py)
 	$(PY) -c 'from jupyter_book.cli.main import main; main()' build . --toc _build/toc.yml --path-output book --all -W -n --keep-going -q
 	@touch $(HTML)

@@ -12,8 +12,8 @@ from torch import nn
 
 import nbutils as nb
 from benchmarks.harness import Comparison, compare, run_script, seconds
-from nbutils.architectures import HIDDEN_LAYERS, hidden_widths
-from nbutils.cores import compute_threads
+from nbutils.runs.models import HIDDEN_LAYERS, hidden_widths
+from nbutils.support.cores import compute_threads
 
 __all__ = ["first_snapshot", "streaming", "training"]
 
@@ -100,7 +100,7 @@ import hashlib, json, sys
 import numpy as np
 from benchmarks.memory import forget_peak, peak
 from nbutils.cofiring import cofiring_counts
-from nbutils.streaming import CofiringCounter
+from nbutils.counter import CofiringCounter
 examples, neurons, streaming = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "stream"
 def batches():
     rng = np.random.default_rng(0)

@@ -14,7 +14,7 @@ import nbutils as nb
 from benchmarks import slow, strong
 from benchmarks.harness import Comparison, compare, run_script, seconds
 from nbutils.cofiring import cofiring_counts
-from nbutils.cores import compute_threads
+from nbutils.support.cores import compute_threads
 
 __all__ = ["cofiring", "communities", "snapshots"]
 
@@ -153,7 +153,7 @@ def _modularity(graph: sp.csr_array, labels: np.ndarray, partition: list[set[int
 
 def _trained(model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Activations of a trained network's hidden neurons over its probe set, labels, and which are in the last layer."""
-    from nbutils.architectures import HIDDEN_LAYERS
+    from nbutils.runs.models import HIDDEN_LAYERS
 
     run = nb.run_once(nb.RunSpec(dataset="mnist-5k", model=model, epochs=3))
     data = nb.load_dataset("mnist-5k")

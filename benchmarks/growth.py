@@ -13,7 +13,7 @@ from benchmarks.graphs import words
 from benchmarks.harness import Comparison, Curve, run_script, seconds
 from benchmarks.memory import peak
 from nbutils.cofiring import pack_firing
-from nbutils.workers import run_tasks
+from nbutils.support.workers import run_tasks
 
 __all__ = ["blocks", "growth"]
 
@@ -125,7 +125,7 @@ def blocks(quick: bool) -> list[Comparison]:
 
 def _measured(peaks: list[float], jobs: int, task: Callable[[Any], Any], items: list[Any]) -> Iterator[tuple[Any, Any]]:
     """Run the blocks in processes of one thread each, and note the largest memory that each needed."""
-    preload = ("nbutils.blocks", "nbutils.bits")
+    preload = ("nbutils.graphs", "nbutils.support.loops")
     for item, (result, most) in run_tasks(partial(_peak, task), items, jobs, fresh=True, preload=preload, threads=1):
         peaks.append(most)
         yield item, result

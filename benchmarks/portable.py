@@ -12,8 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nbutils import portable
-from nbutils.provenance import provenance
+from nbutils.support import portable
+from nbutils.support.provenance import provenance
 
 FILE = Path("book/results/processors/cost.json")
 REPEATS = 3
@@ -24,9 +24,9 @@ NETWORKS = {  # what is trained: data set, model, epochs, networks side by side
 WORK = """
 import sys, time
 import nbutils
-from nbutils.datasets import load_dataset
-from nbutils.recording import record_runs
-from nbutils.specs import RunSpec
+from nbutils.data.datasets import load_dataset
+from nbutils.runs.recording import record_runs
+from nbutils.runs.spec import RunSpec
 name, model, epochs, seeds = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 record_runs([RunSpec(dataset="digits", model="mlp:8", epochs=1)])  # loads and compiles
 load_dataset(name)

@@ -12,11 +12,11 @@ from torch.nn.functional import cross_entropy
 
 import nbutils as nb
 from benchmarks.harness import Comparison, compare
-from nbutils.architectures import hidden_widths, parameter_count, stack_size
-from nbutils.cores import compute_threads, default_jobs
-from nbutils.datasets import Dataset
-from nbutils.training import TrainingSettings, one_thread, train
-from nbutils.workers import Lost, run_tasks
+from nbutils.data.datasets import Dataset
+from nbutils.runs.models import hidden_widths, parameter_count, stack_size
+from nbutils.runs.training import TrainingSettings, one_thread, train
+from nbutils.support.cores import compute_threads, default_jobs
+from nbutils.support.workers import Lost, run_tasks
 
 __all__ = ["seeds"]
 
@@ -73,7 +73,7 @@ def side_by_side(model: str, numbers: range, examples: int, epochs: int, device:
     stacks = [numbers[start : start + size] for start in range(0, len(numbers), size)]
     work = partial(_stack, model, examples, epochs, device)
     # Workers are warm when the clock starts, as the plain loop's process is.
-    results = [result for _, result in run_tasks(work, stacks, jobs, preload=("nbutils.recording",))]
+    results = [result for _, result in run_tasks(work, stacks, jobs, preload=("nbutils.runs.recording",))]
     assert not any(isinstance(result, Lost) for result in results), results
     starts, ends, accuracies = zip(*results, strict=True)
     return max(ends) - min(starts), [value for values in accuracies for value in values]

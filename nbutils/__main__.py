@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from nbutils.interrupts import one_interrupt, stopped
+from nbutils.support.interrupts import one_interrupt, stopped
 
 __all__ = ["main"]
 
@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. An interrupt ends it in order, also while modules are still imported."""
     try:
         with one_interrupt():
-            from nbutils.commands import main
+            from nbutils.cli import main
 
             return main(arguments)
     except KeyboardInterrupt as reason:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nbutils.arrays import (
+from nbutils.support.checks import (
     as_activations,
     as_count,
     as_labels,
@@ -105,7 +105,7 @@ def activation_histogram(activations: Any, bins: int = 10) -> np.ndarray:
     """
     values = as_activations(activations)
     bins = as_count(bins, "bins", most=MOST_BINS)
-    from nbutils import histograms
+    from nbutils.support import loops
 
     if values.dtype not in (np.float32, np.float64):
         values = values.astype(np.float64)
@@ -118,7 +118,7 @@ def activation_histogram(activations: Any, bins: int = 10) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         scale = bins / largest
     counts = np.zeros((bins, values.shape[1]), np.int64)
-    histograms.count_bins(values, scale, counts)
+    loops.count_bins(values, scale, counts)
     return counts
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from nbutils.arrays import as_count, as_fired, as_numpy, is_whole, shown
-from nbutils.cores import in_threads
-from nbutils.devices import device_counts, resolve_device
+from nbutils.support.checks import as_count, as_fired, as_numpy, is_whole, shown
+from nbutils.support.cores import in_threads
+from nbutils.support.devices import device_counts, resolve_device
 
 __all__ = ["PackedFiring", "cofiring_counts", "count_histogram", "count_threshold", "pack_firing", "pairs_from"]
 
@@ -78,14 +78,14 @@ def pack_firing(fired: Any) -> PackedFiring:
         >>> pack_firing([[1, 0], [1, 1]]).words[:2].tolist()
         [[3], [2]]
     """
-    from nbutils import bits
+    from nbutils.support import loops
 
     if isinstance(fired, PackedFiring):
         return fired
     matrix = as_fired(fired)
     examples, neurons = matrix.shape
-    words = np.zeros((-(-neurons // bits.TILE) * bits.TILE, -(-examples // 64)), np.uint64)
-    bits.pack(matrix, words)
+    words = np.zeros((-(-neurons // loops.TILE) * loops.TILE, -(-examples // 64)), np.uint64)
+    loops.pack(matrix, words)
     return PackedFiring(words, neurons, examples)
 
 
@@ -96,7 +96,7 @@ def cofiring_counts(fired: Any, device: str = "cpu") -> np.ndarray:
 
     Args:
         fired: activation pattern matrix, shape (examples, neurons), boolean; or a :class:`PackedFiring`.
-        device: where to count, see :func:`nbutils.devices.resolve_device`; the result is the same.
+        device: where to count, see :func:`nbutils.support.devices.resolve_device`; the result is the same.
 
     Returns:
         Counts, int32, shape (neurons, neurons), symmetric, exact.
@@ -113,14 +113,14 @@ def cofiring_counts(fired: Any, device: str = "cpu") -> np.ndarray:
     References:
         Mostafa and Mondal (2021), arXiv:2106.04693.
     """
-    from nbutils import bits
+    from nbutils.support import loops
 
     if (where := resolve_device(device)) != "cpu":
         return device_counts(fired.unpack() if isinstance(fired, PackedFiring) else fired, where)
     packed = pack_firing(fired)
     counts = np.zeros((packed.neurons, packed.neurons), np.int32)
-    in_threads(lambda strip: bits.fill_counts(packed.words, strip, counts), packed.strips, packed.heavy)
-    bits.mirror(counts)
+    in_threads(lambda strip: loops.fill_counts(packed.words, strip, counts), packed.strips, packed.heavy)
+    loops.mirror(counts)
     return counts
 
 
@@ -141,11 +141,11 @@ def count_histogram(packed: PackedFiring, strips: Sequence[int] | None = None) -
         >>> count_histogram(pack_firing([[1, 1, 0], [1, 1, 0]])).tolist()
         [2, 0, 1]
     """
-    from nbutils import bits
+    from nbutils.support import loops
 
     def of(strip: int) -> np.ndarray:
         histogram = np.zeros(64 * packed.words.shape[1] + 1, np.int64)  # room for whatever the words hold
-        bits.add_to_histogram(packed.words, packed.neurons, strip, histogram)
+        loops.add_to_histogram(packed.words, packed.neurons, strip, histogram)
         return histogram[: packed.examples + 1]
 
     chosen = _strips(packed, strips)
@@ -199,11 +199,11 @@ def pairs_from(
         >>> [part.tolist() for part in pairs_from(pack_firing([[1, 1, 0], [1, 1, 1]]), 2)]
         [[0], [1], [2]]
     """
-    from nbutils import bits
+    from nbutils.support import loops
 
     chosen, threshold = _strips(packed, strips), as_count(threshold, "threshold")
     parts = in_threads(
-        lambda strip: bits.heavy_pairs(packed.words, packed.neurons, strip, threshold), chosen, packed.heavy
+        lambda strip: loops.heavy_pairs(packed.words, packed.neurons, strip, threshold), chosen, packed.heavy
     )
     if not parts:
         return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint32)

@@ -1,8 +1,4 @@
-"""Entropies of the activation pattern, in bits.
-
-A neuron that never fires, or always does, has entropy 0: it is perfectly predictable. Count such neurons apart
-(`dead_share` in :mod:`nbutils.baselines`) before reading a falling entropy as order.
-"""
+"""How predictable firing is: entropies and informations in bits, dead neurons, and selectivity for classes."""
 
 from __future__ import annotations
 
@@ -11,15 +7,29 @@ from typing import Any
 import numpy as np
 
 from nbutils.activations import activation_histogram
-from nbutils.arrays import as_fired, as_labels, as_numpy, is_among, shown
+from nbutils.support.checks import (
+    as_activations,
+    as_count,
+    as_fired,
+    as_labels,
+    as_numpy,
+    as_rng,
+    is_among,
+    ordinary,
+    shown,
+)
 
 __all__ = [
     "binned_entropy",
     "class_conditional_entropy",
+    "class_selectivity",
+    "dead_share",
     "entropy_bits",
     "firing_entropy",
     "histogram_entropy",
+    "mutual_information",
     "pattern_entropy",
+    "total_correlation",
     "unique_share",
 ]
 
@@ -197,7 +207,7 @@ def entropy_bits(counts: Any, correction: str | None = None) -> np.ndarray:
     """
     if not is_among(correction, CORRECTIONS):
         raise ValueError(f"correction must be None or 'miller-madow', received {shown(correction)}")
-    from nbutils import logarithms
+    from nbutils.support import loops
 
     counts = as_numpy(counts, "counts").astype(np.float64, copy=False)
     if counts.ndim == 0 or not (counts.min(initial=0) >= 0 and counts.max(initial=0) < MOST):
@@ -205,8 +215,148 @@ def entropy_bits(counts: Any, correction: str | None = None) -> np.ndarray:
     total = counts.sum(axis=0)
     share = np.ascontiguousarray(counts / np.where(total > 0, total, 1))
     logs = np.empty_like(share)
-    logarithms.log2_of_each(share.ravel(), logs.ravel())
+    loops.log2_of_each(share.ravel(), logs.ravel())
     bits = -np.sum(share * logs, axis=0)
     if correction == "miller-madow":
         bits = bits + (np.maximum((counts > 0).sum(axis=0), 1) - 1) / (2 * np.maximum(total, 1) * np.log(2))
     return bits + 0.0  # turns -0.0 into 0.0
+
+
+MOST_BLOCKS = 10_000
+
+
+def mutual_information(fired: Any, labels: Any, correction: str | None = "miller-madow") -> np.ndarray:
+    """Information that each neuron's firing carries about the class.
+
+    I(F_i; Y) = H(F_i) + H(Y) - H(F_i, Y). The plug-in value is biased up by about (classes - 1) / (2 examples ln 2);
+    the correction takes that away, so a neuron without information scatters around 0.
+
+    Args:
+        fired: activation pattern matrix, shape (examples, neurons), boolean.
+        labels: class per example, shape (examples,), integers.
+        correction: "miller-madow" on each of the three entropies, or None.
+
+    Returns:
+        Bits per neuron, shape (neurons,), at most min(1, log2 classes) plug-in; slightly below 0 is possible with the
+        correction; exactly 0 for a neuron that never or always fires, and for one class.
+
+    Raises:
+        ValueError: shapes disagree, `fired` is not boolean, or the correction is unknown.
+
+    Examples:
+        >>> mutual_information([[1, 0], [1, 1], [0, 0], [0, 1]], [0, 0, 1, 1], correction=None).tolist()
+        [1.0, 0.0]
+
+    References:
+        Panzeri et al. (2007), doi:10.1152/jn.00559.2007.
+    """
+    matrix = as_fired(fired)
+    classes = as_labels(labels, matrix.shape[0])
+    names, size = np.unique(classes, return_counts=True)
+    on = np.stack([np.count_nonzero(matrix[classes == name], axis=0) for name in names])
+    joint = np.concatenate([on, size[:, None] - on])
+    return firing_entropy(matrix, correction) + entropy_bits(size, correction) - entropy_bits(joint, correction)
+
+
+def total_correlation(
+    fired: Any, block: int = 6, *, seed: int = 0, blocks: int = 100, correction: str | None = "miller-madow"
+) -> float:
+    """How far small groups of neurons are from firing independently of each other.
+
+    TC = sum_i H(F_i) - H(F_1, ..., F_block), averaged over random blocks. Small blocks keep the joint entropy
+    measurable (2^6 = 64 states), where whole layers saturate. Neurons that never or always fire
+    carry none and are left out.
+
+    Args:
+        fired: activation pattern matrix, shape (examples, neurons), boolean.
+        block: neurons in a block, 2 to 16.
+        seed: seed of the random blocks.
+        blocks: number of random blocks to average over, from 1 to 10,000.
+        correction: "miller-madow" on every entropy, or None.
+
+    Returns:
+        Bits per block, >= 0 plug-in; with fewer varying neurons than `block` one block of all of them; 0.0 when fewer
+        than two neurons vary.
+
+    Raises:
+        ValueError: `fired` is not boolean, the correction is unknown, or `block`, `blocks` or `seed` is out of range.
+
+    Examples:
+        >>> total_correlation([[1, 1], [0, 0]], block=2, correction=None)
+        1.0
+
+    References:
+        Watanabe (1960), doi:10.1147/rd.41.0066.
+    """
+    block = as_count(block, "block", least=2, most=16)
+    blocks = as_count(blocks, "blocks", most=MOST_BLOCKS)
+    matrix, rng = as_fired(fired), as_rng(seed, "seed")
+    varying = matrix[:, matrix.any(axis=0) & ~matrix.all(axis=0)]
+    neurons = varying.shape[1]
+    if neurons < 2:
+        return 0.0
+    size = min(block, neurons)
+    single = firing_entropy(varying, correction)
+    chosen = (
+        [np.arange(neurons)] if size == neurons else [rng.choice(neurons, size, replace=False) for _ in range(blocks)]
+    )
+    by_neuron = np.ascontiguousarray(varying.T).astype(np.uint16)
+    codes = sum(by_neuron[members] << bit for bit, members in enumerate(np.transpose(chosen)))
+    counts = np.stack([np.bincount(code, minlength=1 << size) for code in codes], axis=1)
+    joint = entropy_bits(counts, correction)
+    return float(np.mean([single[members].sum() for members in chosen] - joint))
+
+
+def class_selectivity(means: Any) -> np.ndarray:
+    """How far a neuron prefers one class over the rest.
+
+    s_i = (mu_max - mu_rest) / (mu_max + mu_rest), with mu_max the largest class-mean activation of neuron i and mu_rest
+    the mean of the others: 0 for equal classes, 1 for a neuron active in one class only.
+
+    Args:
+        means: class-mean activations, shape (classes, neurons), non-negative; see
+            :func:`nbutils.activations.class_means`.
+
+    Returns:
+        Selectivity per neuron, shape (neurons,), in [0, 1]; 0 for a dead neuron, and for a single class.
+
+    Raises:
+        ValueError: `means` is not a finite matrix, or holds negative values.
+
+    Examples:
+        >>> class_selectivity([[3.0, 1.0, 0.0], [1.0, 1.0, 0.0]]).tolist()
+        [0.5, 0.0, 0.0]
+
+    References:
+        Leavitt and Morcos (2020), arXiv:2003.01262.
+    """
+    table = as_activations(means, "means")
+    table = ordinary(table.astype(np.float64) if table.dtype.itemsize < 4 else table, axis=0)  # sums need digits
+    if table.min(initial=0.0) < 0:
+        raise ValueError("means must be non-negative; selectivity is defined for rectified activations")
+    if table.shape[0] < 2:
+        return np.zeros(table.shape[1])
+    top = table.max(axis=0)
+    rest = (table.sum(axis=0) - top) / (table.shape[0] - 1)
+    scale = top + rest
+    return np.where(scale > 0, (top - rest) / np.where(scale > 0, scale, 1), 0.0)
+
+
+def dead_share(fired: Any) -> float:
+    """Share of neurons that fire on no example.
+
+    Args:
+        fired: activation pattern matrix, shape (examples, neurons), boolean; best with the rule 'positive'.
+
+    Returns:
+        In [0, 1]; 0.0 for no neurons.
+
+    Raises:
+        ValueError: `fired` is not boolean.
+
+    Examples:
+        >>> dead_share([[1, 0], [0, 0]])
+        0.5
+    """
+    matrix = as_fired(fired)
+    return float((~matrix.any(axis=0)).mean()) if matrix.shape[1] else 0.0

@@ -15,10 +15,9 @@ from torch import nn
 from torch.nn.utils.parametrize import is_parametrized
 from torch.nn.utils.rnn import PackedSequence
 
-from nbutils.arrays import as_count, is_among, shown
-from nbutils.batches import Batch, Feeder, stream
+from nbutils.batches import Batch, Feeder, Rows, stream
 from nbutils.layouts import FeaturesLast, Layout, Reading, read_layers
-from nbutils.rows import Rows
+from nbutils.support.checks import as_count, is_among, shown
 
 __all__ = [
     "as_written",

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from nbutils.arrays import is_among, shown
+from nbutils.support.checks import is_among, shown
 
 __all__ = ["LAYOUTS", "FeaturesLast", "Layout", "NonFiniteError", "Reading", "neuron_activations", "read_layers"]
 

@@ -1,51 +1,41 @@
-"""Everything the book measures on one run, one row per epoch, kept beside the run so that it is computed once."""
+"""Measures of firing as plain numbers: communities, nulls, entropies, single layers, the paper's graph, active neurons
+alone.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
 import numpy as np
-import pandas as pd
 from pydantic import ConfigDict, Field
 
-from nbutils.arguments import checked
-from nbutils.arrays import as_fired, as_mask, as_rng
-from nbutils.baselines import class_selectivity, dead_share
 from nbutils.cofiring import pack_firing
 from nbutils.communities import detect_communities, well_defined_communities
-from nbutils.cores import in_threads
 from nbutils.entropy import (
     class_conditional_entropy,
     firing_entropy,
-    histogram_entropy,
+    mutual_information,
     pattern_entropy,
+    total_correlation,
     unique_share,
 )
 from nbutils.graphs import activation_pattern_graph
-from nbutils.information import mutual_information, total_correlation
 from nbutils.nulls import circular_shift_null, within_class_null
-from nbutils.provenance import code_digest, digest_of, environment, provenance
-from nbutils.runs import Run, run_address
-from nbutils.sentences import Parameters
-from nbutils.specs import RunSpec
-from nbutils.store import Store
-from nbutils.variants import measure_layers, measure_paper, measure_strength
+from nbutils.paper import paper_graph
+from nbutils.support.checks import as_fired, as_labels, as_mask, as_rng
+from nbutils.support.cores import in_threads
+from nbutils.support.messages import Parameters
 
 __all__ = [
     "MeasureSpec",
-    "is_measured",
-    "measure_code",
     "measure_communities",
     "measure_entropies",
+    "measure_layers",
+    "measure_living",
     "measure_nulls",
-    "measure_run",
+    "measure_paper",
+    "measure_strength",
 ]
-
-EARLY = (0, 1, 2, 3)
-MAKERS = (
-    *("bits", "edges", "logarithms", "leiden", "arrays", "devices", "cofiring", "graphs", "consensus", "communities"),
-    *("reconstruction", "nulls", "entropy", "information", "baselines", "variants", "measures"),
-)
 
 
 class MeasureSpec(Parameters):
@@ -169,84 +159,139 @@ def measure_entropies(fired: Any, labels: Any, last_layer: Any) -> dict[str, flo
     }
 
 
-@checked
-def measure_run(run: Run, spec: MeasureSpec | None = None, store: Store | None = None) -> pd.DataFrame:
-    """All measures of a run, one row per measured epoch beside its training history; computed once and kept.
-
-    Args:
-        run: a finished run.
-        spec: how to measure.
-        store: where measures are kept; None means beside the runs.
-
-    Returns:
-        One row per measured epoch with the history's columns, the measures of the functions above and of
-        :mod:`nbutils.variants`, and `binned_entropy` (bits, sum over neurons), `class_selectivity` (mean),
-        `dead_share`, and `agreement` of the searches for communities (see
-        :attr:`nbutils.communities.Communities.agreement`). Nulls and agreement are NaN except at the first and the last
-        epoch. Empty for a failed run.
-
-    Raises:
-        OSError: the stored run is damaged; it has been set aside, so run it again.
-    """
-    if run.failed:
-        return pd.DataFrame()
-    spec = spec or MeasureSpec()
-    store = store or Store("measures", run.store.folder.parent)
-    determinants = _determinants(run.address, spec)
-    where = digest_of(determinants)
-    if (record := store.read(where)) is None:
-        with store.lock(where):
-            if (record := store.read(where)) is None:
-                epochs = [e for e in run.history["epoch"] if spec.every_epoch or e in (*EARLY, run.last_epoch)]
-                rows = [_measure_epoch(run, int(epoch), spec) for epoch in epochs]
-                record = {**determinants, "rows": rows, "provenance": provenance()}
-                store.write(where, record)
-    return run.history.merge(pd.DataFrame(record["rows"]), on="epoch", validate="one_to_one")
-
-
-def is_measured(spec: RunSpec, measure: MeasureSpec) -> bool:
-    """Whether the user's store holds a run (failed ones count) and its measures."""
-    where = run_address(spec)
-    record = Store("runs").read(where)
-    if record is None:
-        return False
-    return bool(record["reason"]) or Store("measures").read(digest_of(_determinants(where, measure))) is not None
-
-
-def measure_code() -> str:
-    """Digest of the code that measures."""
-    return code_digest(*(f"nbutils.{name}" for name in MAKERS))
-
-
 def _as_spec(spec: Any) -> MeasureSpec:
     if spec is not None and not isinstance(spec, MeasureSpec):
         raise TypeError(f"spec must be a MeasureSpec, received {type(spec).__name__}")
     return spec or MeasureSpec()
 
 
-def _determinants(run: str, spec: MeasureSpec) -> dict[str, Any]:
-    return {"run": run, "measure": spec.model_dump(), "code": measure_code(), "environment": environment()}
+def measure_layers(fired: Any, labels: Any, layers: Any, density: float = 0.05, seeds: int = 5) -> dict[str, float]:
+    """Modularity and entropy of each hidden layer alone.
+
+    Args:
+        fired: activation pattern matrix of all hidden neurons, shape (examples, neurons), boolean.
+        labels: class per example, shape (examples,).
+        layers: hidden layer per neuron, shape (neurons,), integers.
+        density: share of the layer's pairs kept as edges.
+        seeds: searches for communities.
+
+    Returns:
+        For every layer l `modularity_layer<l>` (median Q), `pattern_entropy_layer<l>` (bits) and
+        `mutual_information_layer<l>` (mean over its neurons, bits).
+
+    Examples:
+        >>> fired = np.kron(np.eye(2, dtype=bool), np.ones((5, 3), dtype=bool))
+        >>> found = measure_layers(fired, np.repeat([0, 1], 5), [1] * 6, density=0.4)
+        >>> found["modularity_layer1"], found["pattern_entropy_layer1"] > 1
+        (0.5, True)
+    """
+    matrix, found = as_fired(fired), {}
+    layer_of = as_labels(layers, matrix.shape[1], "layers")
+    for layer in np.unique(layer_of):
+        own = matrix[:, layer_of == layer]
+        graph = activation_pattern_graph(own, density)
+        found[f"modularity_layer{layer}"] = detect_communities(graph, seeds=seeds).modularity
+        found[f"pattern_entropy_layer{layer}"] = pattern_entropy(own)
+        found[f"mutual_information_layer{layer}"] = float(mutual_information(own, labels).mean())
+    return found
 
 
-def _measure_epoch(run: Run, epoch: int, spec: MeasureSpec) -> dict[str, float]:
-    fired, positive, labels = run.fired(epoch), run.fired(epoch, "positive"), run.probe_labels
-    ends = epoch in (0, run.last_epoch)
-    draws = spec.null_draws if ends else 0
-    rng = np.random.default_rng([run.spec.seed, epoch])
+def measure_paper(positive: Any, labels: Any, layers: Any, density: float = 0.05, seeds: int = 5) -> dict[str, float]:
+    """Measures with the paper's firing rule, a > 0: on our graph, on the paper's, and of the last layer's patterns.
+
+    Args:
+        positive: which activations are positive, shape (examples, neurons), boolean.
+        labels: class per example, shape (examples,).
+        layers: hidden layer per neuron, shape (neurons,), integers.
+        density: share of pairs kept as edges of our graph.
+        seeds: searches for communities.
+
+    Returns:
+        `modularity_positive` (our graph), `modularity_paper` and `well_defined_paper` (the paper's graph),
+        `pattern_entropy_positive` (bits) and `unique_patterns_positive` (last hidden layer).
+
+    Raises:
+        ValueError: shapes disagree, `positive` is not boolean, or there are no neurons.
+
+    Examples:
+        >>> positive = np.kron(np.eye(2, dtype=bool), np.ones((5, 3), dtype=bool))
+        >>> measure_paper(positive, np.repeat([0, 1], 5), [1] * 6)["unique_patterns_positive"]
+        0.0
+    """
+    matrix = as_fired(positive)
+    layer_of = as_labels(layers, matrix.shape[1], "layers")
+    if not layer_of.size:
+        raise ValueError(f"positive must have at least one neuron, received shape {matrix.shape}")
+    last, graph = matrix[:, layer_of == layer_of.max()], paper_graph(matrix, labels, layer_of)
+    found = detect_communities(graph, seeds=seeds)
     return {
-        "epoch": epoch,
-        **measure_communities(fired, spec),
-        **measure_nulls(fired, labels, spec.model_copy(update={"null_draws": draws}), rng),
-        **measure_entropies(fired, labels, run.layers == run.layers.max()),
-        "binned_entropy": float(histogram_entropy(run.histogram(epoch)).sum()),
-        "class_selectivity": float(class_selectivity(run.class_means(epoch)).mean()),
-        "dead_share": dead_share(positive),
-        **measure_layers(fired, labels, run.layers, spec.density, spec.seeds),
-        **measure_paper(positive, labels, run.layers, spec.density, spec.seeds),
-        **measure_strength(fired, positive),
-        "agreement": _agreement(fired, spec) if ends else float("nan"),
+        "modularity_positive": detect_communities(activation_pattern_graph(matrix, density), seeds=seeds).modularity,
+        "modularity_paper": found.modularity,
+        "well_defined_paper": len(well_defined_communities(graph, found.labels)),
+        "pattern_entropy_positive": pattern_entropy(last),
+        "unique_patterns_positive": unique_share(last),
     }
 
 
-def _agreement(fired: np.ndarray, spec: MeasureSpec) -> float:
-    return detect_communities(activation_pattern_graph(fired, spec.density), spec.resolution, spec.seeds).agreement
+def measure_strength(fired: Any, positive: Any) -> dict[str, float]:
+    """How much fires at all, and together: what a graph of the heaviest pairs must not be confused with.
+
+    Args:
+        fired: activation pattern matrix, shape (examples, neurons), boolean.
+        positive: which activations are positive, same shape.
+
+    Returns:
+        `mean_activity` (share of positive activations) and `mean_cofiring` (share of examples on which two neurons
+        fire together, mean over all pairs).
+
+    Examples:
+        >>> measure_strength([[1, 1], [1, 0]], [[1, 1], [1, 1]])
+        {'mean_activity': 1.0, 'mean_cofiring': 0.5}
+
+    References:
+        van den Heuvel et al. (2017), doi:10.1016/j.neuroimage.2017.02.005.
+    """
+    matrix, active = as_fired(fired), as_fired(positive, "positive")
+    together = matrix.sum(axis=1, dtype=np.int64)
+    pairs = matrix.shape[1] * (matrix.shape[1] - 1) / 2
+    share = (together * (together - 1) / 2).mean() / pairs if pairs else 0.0
+    return {"mean_activity": float(active.mean()) if active.size else 0.0, "mean_cofiring": float(share)}
+
+
+SPEC = MeasureSpec(null_draws=5)
+
+
+def measure_living(
+    fired: Any, labels: Any, rng: np.random.Generator | int, spec: MeasureSpec = SPEC
+) -> dict[str, float]:
+    """Communities and null models of the neurons that fire at least once.
+
+    The heaviest 5 % of *all* pairs are a larger share of the pairs that can be joined at all the more neurons never
+    fire: 5 % / (1 - d)^2 where a share d of them is dead. Here the share is of pairs of living neurons.
+
+    Args:
+        fired: activation pattern matrix of all hidden neurons, shape (examples, neurons), boolean.
+        labels: class per example, shape (examples,).
+        rng: source of randomness: a generator, or a seed.
+        spec: density, resolution, seeds and draws of the null models.
+
+    Returns:
+        `living` (how many neurons fire), and of their graph `modularity`, `communities`, `well_defined`, `coverage`,
+        `null_circular` and `null_within`, see :func:`nbutils.measures.measure_communities` and
+        :func:`nbutils.measures.measure_nulls`. All 0 if none fires.
+
+    Examples:
+        >>> fired = np.kron(np.eye(2, dtype=bool), np.ones((5, 3), dtype=bool))
+        >>> dead = np.zeros((10, 20), dtype=bool)
+        >>> found = measure_living(np.hstack([fired, dead]), np.repeat([0, 1], 5), np.random.default_rng(0))
+        >>> found["living"], found["modularity"]
+        (6, 0.5)
+    """
+    matrix, rng = as_fired(fired), as_rng(rng)
+    classes = as_labels(labels, matrix.shape[0])
+    own = matrix[:, matrix.any(axis=0)]
+    return {
+        "living": own.shape[1],
+        **measure_communities(own, spec),
+        **measure_nulls(own, classes, spec, rng),
+    }

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nbutils.arrays import as_labels, as_rng
 from nbutils.cofiring import PackedFiring, pack_firing
+from nbutils.support.checks import as_labels, as_rng
 
 __all__ = ["circular_shift_null", "within_class_null"]
 
@@ -39,11 +39,11 @@ def circular_shift_null(fired: Any, rng: np.random.Generator | int) -> Any:
     References:
         Harris (2020), arXiv:2012.06862; Elber-Dorozko and Loewenstein (2018), doi:10.7554/eLife.34248.
     """
-    from nbutils import bits
+    from nbutils.support import loops
 
     packed, rng = pack_firing(fired), as_rng(rng)
     words = np.zeros_like(packed.words)
-    bits.rotate(packed.words, packed.examples, rng.integers(packed.examples, size=packed.neurons), words)
+    loops.rotate(packed.words, packed.examples, rng.integers(packed.examples, size=packed.neurons), words)
     return _as_given(fired, replace(packed, words=words))
 
 
@@ -71,15 +71,15 @@ def within_class_null(fired: Any, labels: Any, rng: np.random.Generator | int) -
         >>> shuffled[:2].sum(axis=0).tolist(), shuffled[2:].sum(axis=0).tolist()
         ([1, 1], [2, 1])
     """
-    from nbutils import bits
+    from nbutils.support import loops
 
     packed, rng = pack_firing(fired), as_rng(rng)
     classes = as_labels(labels, packed.examples)
     words, ones = np.zeros_like(packed.words), np.empty(packed.neurons, np.int64)
     for label in np.unique(classes):
         members = np.flatnonzero(classes == label)
-        bits.count_among(packed.words, members, ones)
-        bits.deal(members, ones, rng.integers(2**32, size=ones.sum(), dtype=np.uint32), words)
+        loops.count_among(packed.words, members, ones)
+        loops.deal(members, ones, rng.integers(2**32, size=ones.sum(), dtype=np.uint32), words)
     return _as_given(fired, replace(packed, words=words))
 
 

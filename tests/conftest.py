@@ -45,7 +45,7 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def fresh_data() -> Iterator[Callable[[], None]]:
     """Forgets loaded data sets, when called and when the test is over: it may put files where there were none."""
-    from nbutils.datasets import _load
+    from nbutils.data.datasets import _load
 
     _load.cache_clear()
     yield _load.cache_clear

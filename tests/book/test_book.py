@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from nbutils.publish import book_toc, page_jobs
+from nbutils.pages.publish import book_toc, page_jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADING = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "object": "data"}

@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 import nbutils as nb
-from nbutils.commands import _parser
-from nbutils.sweep_files import read_sweep_file
-from nbutils.sweeps import load_sweep
+from nbutils.cli import _parser
+from nbutils.sweeps.grid import load_sweep, read_sweep_file
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("run", "pages", "runs", "glance", "data", "study", "sweep", "results", "report", "portable")
@@ -118,10 +117,9 @@ def test_citation_and_licence():
 
 
 def test_the_readme_results_are_those_of_the_tables():
-    from nbutils.archive import RESULTS, has_archive, read_archive
-    from nbutils.glance import END, FIGURE, START, glance_text
-    from nbutils.hypotheses import collect_evidence
-    from nbutils.reference import REFERENCE, SMALL
+    from nbutils.pages.glance import END, FIGURE, START, glance_text
+    from nbutils.study.archive import REFERENCE, RESULTS, SMALL, has_archive, read_archive
+    from nbutils.study.hypotheses import collect_evidence
 
     names = [name for name in (*SMALL, *REFERENCE) if has_archive(ROOT / RESULTS / name)]
     results = [read_archive(ROOT / RESULTS / name, name) for name in names]

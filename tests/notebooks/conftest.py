@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from nbutils.archive import RESULTS, write_archive
-from nbutils.datasets import load_dataset
+from nbutils.data.datasets import load_dataset
 from nbutils.measures import MeasureSpec
-from nbutils.study import Study, Task, about_data, collect, compute_missing
+from nbutils.study.archive import RESULTS, write_archive
+from nbutils.study.study import Study, Task, about_data, collect, compute_missing
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import nbformat
 
-from nbutils.archive import RESULTS, write_archive
-from nbutils.datasets import load_dataset
+from nbutils.data.datasets import load_dataset
 from nbutils.measures import MeasureSpec
-from nbutils.study import Study, Task, about_data, collect, compute_missing
+from nbutils.study.archive import RESULTS, write_archive
+from nbutils.study.study import Study, Task, about_data, collect, compute_missing
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "notebooks/memorising.ipynb"
 SMALL = Study(seeds=2, epochs=5, model="mlp:12-6")

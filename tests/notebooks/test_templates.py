@@ -15,8 +15,8 @@ import nbformat
 import papermill
 import pytest
 
-from nbutils.parameters import TEMPLATES, ReferencePage, ReferencePages
-from nbutils.sources import SOURCES
+from nbutils.data.sources import SOURCES
+from nbutils.sweeps.parameters import TEMPLATES, ReferencePage, ReferencePages
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NAMES = sorted(p.stem for p in FOLDER.glob("*.ipynb"))

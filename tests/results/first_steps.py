@@ -26,11 +26,11 @@ def first_steps(name: str) -> dict[str, Any]:
     import numpy as np
     import torch
 
-    from nbutils.datasets import load_dataset
+    from nbutils.data.datasets import load_dataset
     from nbutils.hooks import capture_activations
-    from nbutils.models import build_model
-    from nbutils.reference import reference_tasks
-    from nbutils.training import TrainingSettings, one_thread, score, train
+    from nbutils.runs.models import build_model
+    from nbutils.runs.training import TrainingSettings, one_thread, score, train
+    from nbutils.study.archive import reference_tasks
 
     spec = reference_tasks(name)[0].run
     whole = load_dataset(spec.dataset, spec.labels, spec.seed)
@@ -60,7 +60,7 @@ def first_steps(name: str) -> dict[str, Any]:
 
 def all_first_steps(names: tuple[str, ...] = NAMES) -> dict[str, Any]:
     """Of every data set, with where they were computed."""
-    from nbutils.provenance import provenance
+    from nbutils.support.provenance import provenance
 
     return {"provenance": provenance(), "data": {name: first_steps(name) for name in names}}
 
@@ -70,7 +70,7 @@ def in_new_process(names: tuple[str, ...] = NAMES, before: tuple[str, ...] = (),
 
     `before` are words before the command, such as an emulator.
     """
-    from nbutils import portable
+    from nbutils.support import portable
 
     clean = {k: v for k, v in os.environ.items() if k not in (*portable.settings(), portable.SWITCH)}
     command = [*before, sys.executable, str(Path(__file__)), "work", *names]

@@ -20,20 +20,24 @@ import pandas as pd
 import pytest
 from first_steps import FILE, first_steps, in_new_process
 
-from nbutils import portable
-from nbutils.archive import RESULTS, has_archive, read_archive
-from nbutils.catalogue import available
-from nbutils.evidence import RULES
-from nbutils.extras import extra
-from nbutils.hypotheses import collect_evidence, evaluate_test, rows_of
-from nbutils.measures import MeasureSpec, measure_communities, measure_entropies, measure_nulls, measure_run
-from nbutils.provenance import arithmetic, provenance
-from nbutils.reference import REFERENCE, SMALL, reference_tasks
-from nbutils.results import PARTS, Results
-from nbutils.runs import run_once
-from nbutils.specs import RunSpec
-from nbutils.training import Epoch
-from nbutils.variants import measure_layers
+from nbutils.data.catalogue import available
+from nbutils.measures import (
+    MeasureSpec,
+    measure_communities,
+    measure_entropies,
+    measure_layers,
+    measure_nulls,
+    measure_run,
+)
+from nbutils.runs.run import run_once
+from nbutils.runs.spec import RunSpec
+from nbutils.runs.training import Epoch
+from nbutils.study.archive import REFERENCE, RESULTS, SMALL, has_archive, read_archive, reference_tasks
+from nbutils.study.extras import extra
+from nbutils.study.hypotheses import RULES, collect_evidence, evaluate_test, rows_of
+from nbutils.study.results import PARTS, Results
+from nbutils.support import portable
+from nbutils.support.provenance import arithmetic, provenance
 
 ROOT = Path(__file__).resolve().parents[2]
 EPOCHS = 2  # epochs do not depend on how many follow, so the first ones can be compared alone

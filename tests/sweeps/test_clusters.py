@@ -19,10 +19,10 @@ import psutil
 import pytest
 from sweep_helpers import RECORD, executed, log, wait_for
 
-from nbutils.clusters import dask_runner
-from nbutils.scratch import clear_stale
-from nbutils.store import Store
-from nbutils.tables import read_results
+from nbutils.support.files import clear_stale
+from nbutils.support.store import Store
+from nbutils.support.workers import dask_runner
+from nbutils.sweeps.tables import read_results
 
 SLEEP = "import time\ntime.sleep(1.5)"
 

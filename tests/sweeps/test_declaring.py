@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nbutils.sweeps import load_sweep
-from nbutils.templates import template_model, with_full_names
+from nbutils.sweeps.grid import load_sweep
+from nbutils.sweeps.parameters import template_model, with_full_names
 
 
 def mistakes(path: Path) -> list[str]:
@@ -174,8 +174,8 @@ def test_what_outdates_a_run(write_notebook, write_sweep, monkeypatch):
     write_notebook("x + 1")
     assert load_sweep(file).jobs()[0].address != first.address
     write_notebook("x")
-    monkeypatch.setattr("nbutils.executions.notebook_code", lambda: "other code")
-    from nbutils.executions import NotebookJob
+    monkeypatch.setattr("nbutils.sweeps.execute.notebook_code", lambda: "other code")
+    from nbutils.sweeps.execute import NotebookJob
 
     assert NotebookJob("n", first.template, first.parameters, code="other").address != first.address
 

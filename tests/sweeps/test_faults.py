@@ -17,8 +17,8 @@ import psutil
 import pytest
 from sweep_helpers import RECORD, Driver, executed, log, wait_for
 
-from nbutils.store import Store
-from nbutils.tables import read_results
+from nbutils.support.store import Store
+from nbutils.sweeps.tables import read_results
 
 SLEEP = "import time\ntime.sleep(1.5)"
 

@@ -13,8 +13,8 @@ import pytest
 from sweep_helpers import RECORD, executed, log, wait_for
 from terminal import CTRL_C, HIDE, SHOW, Terminal
 
-from nbutils.store import Store
-from nbutils.tables import read_results
+from nbutils.support.store import Store
+from nbutils.sweeps.tables import read_results
 
 SLEEP = "import time\ntime.sleep(1.5)"
 
@@ -121,7 +121,7 @@ def test_a_killed_worker_leaves_nothing(write_notebook, write_sweep, terminal, t
 
 def test_an_ignored_signal_stays_ignored(tmp_path):
     """As `nohup` wants it."""
-    code = "import os, signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\nfrom nbutils.interrupts import *\n"
+    code = "import os, signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\nfrom nbutils.support.interrupts import *\n"
     code += "with one_interrupt():\n    os.kill(os.getpid(), signal.SIGHUP)\nprint('still here')"
     done = subprocess.run(["python", "-c", code], capture_output=True, text=True)
     assert done.stdout == "still here\n", done.stderr

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import nbformat
 
-from nbutils.sweeps import load_sweep
-from nbutils.tables import read_results
+from nbutils.sweeps.grid import load_sweep
+from nbutils.sweeps.tables import read_results
 
 EVERYTHING = """
 import matplotlib.pyplot as plt
@@ -123,8 +123,8 @@ def test_a_kernel_killed_while_it_waits_is_a_lost_attempt(write_notebook, own_st
 import os, signal
 from pathlib import Path
 from nbutils import kernels
-from nbutils.executions import NotebookJob, execute
-from nbutils.workers import TryAgain
+from nbutils.sweeps.execute import NotebookJob, execute
+from nbutils.support.workers import TryAgain
 kernels.fork_kernel()
 [(waiting, _)] = kernels._waiting
 os.kill(waiting, signal.SIGKILL)

@@ -8,7 +8,7 @@ from importlib.metadata import version
 import nbformat
 from sweep_helpers import RECORD, executed, log
 
-from nbutils.tables import read_results
+from nbutils.sweeps.tables import read_results
 
 
 def test_rows_of_another_torch_are_not_served(

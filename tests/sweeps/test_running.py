@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from nbutils.report import write_report
-from nbutils.store import Store
-from nbutils.tables import pivot, read_results, select
+from nbutils.support.store import Store
+from nbutils.sweeps.report import write_report
+from nbutils.sweeps.tables import pivot, read_results, select
 
 MEASURE = (
     "import nbutils as nb\nnb.record('product', x * y, 'units', low=x * y - 1, high=x * y + 1)\nnb.record('word', name)"
@@ -46,7 +46,7 @@ def test_from_file_to_table_and_back(write_notebook, write_sweep, nbutils_cli, t
     notebook = nbformat.read(tmp_path / "runs/sweep/x=2/y=3.0/small.ipynb", as_version=4)
     nbformat.validate(notebook)
     assert notebook.metadata.nbutils.status == "done"
-    assert notebook.metadata.nbutils.parameters == {"name": "z", "x": 2, "y": 3.0}
+    assert notebook.metadata.nbutils.sweeps.parameters == {"name": "z", "x": 2, "y": 3.0}
     assert str(tmp_path) not in nbformat.writes(notebook), "no paths of this machine"
 
     table = results(tmp_path)
@@ -201,10 +201,10 @@ def test_a_report_of_any_sweep(write_notebook, write_sweep, nbutils_cli, tmp_pat
     assert "book/sweeps.md" in page
     package = tmp_path / "installed/nbutils"
     shutil.copytree(root / "notebooks", package / "notebooks")
-    monkeypatch.setattr("nbutils.report.PACKAGE", package)
+    monkeypatch.setattr("nbutils.sweeps.report.PACKAGE", package)
     monkeypatch.chdir(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nbutils.engine.execute", lambda *_: pytest.fail("executed again"))
+        patch.setattr("nbutils.sweeps.engine.execute", lambda *_: pytest.fail("executed again"))
         page = write_report(Path("runs/sweep/results.parquet")).read_text()
     assert "How to declare a sweep is in Sweeps." in page
     assert "book/" not in page, "no link that leads nowhere"
@@ -269,7 +269,7 @@ def test_a_relative_folder_of_pictures_is_found_by_every_kernel(write_notebook, 
 def test_folders_of_the_environment_are_those_of_the_caller(write_notebook, write_sweep, tmp_path, monkeypatch):
     """Kernels, which work beside the notebook, look for data and results where the command was started."""
     (tmp_path / "home").mkdir()
-    where = "import nbutils as nb\nfrom nbutils.sources import data_folder\nnb.record('data', str(data_folder()))"
+    where = "import nbutils as nb\nfrom nbutils.data.sources import data_folder\nnb.record('data', str(data_folder()))"
     write_notebook(f"{where}\nnb.run_once(nb.RunSpec(epochs=1, model='mlp:4'))")
     done = subprocess.run(
         [sys.executable, "-m", "nbutils", "sweep", write_sweep(grid={"x": [1]}), "--jobs", "1"],

@@ -1,0 +1,563 @@
+"""Commands about data sets: `python -m nbutils data` and `data verify`.
+
+`python -m nbutils study`: compute a reference study, and write its tables.
+
+The commands around sweeps: run one, look at its results, make its report.
+
+Command line: `python -m nbutils run | pages | glance | runs | data | study | sweep | results | report`."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from nbutils.data.catalogue import BUILT_IN, available, check_files, parse_name
+from nbutils.data.datasets import TITLES, load_dataset
+from nbutils.data.sources import SOURCES, data_folder
+from nbutils.support import portable
+from nbutils.support.devices import DEVICES
+from nbutils.support.files import replace_file
+from nbutils.support.interrupts import stopped
+from nbutils.support.messages import is_plain, plain, told
+from nbutils.support.needs import needed_for
+from nbutils.support.progress import Counting, duration
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nbutils.study.study import Study, Task
+    from nbutils.sweeps.execute import NotebookJob, Outcome
+    from nbutils.sweeps.grid import Point, Sweep
+
+__all__ = ["add_data_command", "add_study_command", "add_sweep_commands", "main", "positive", "project_folder", "whole"]
+
+
+def add_data_command(commands: argparse._SubParsersAction) -> None:
+    """Add `data` to the command line."""
+    data = commands.add_parser("data", help="list the data sets: what is there, what is missing, what to do")
+    data.add_argument("action", nargs="?", choices=["verify"], help="read all files again and check them")
+    data.add_argument("names", nargs="*", help="data sets to verify (default: all that are there)")
+    data.set_defaults(command=_data)
+
+
+def _data(options: argparse.Namespace) -> int:
+    return _verify(options.names) if options.action else _list()
+
+
+def _list() -> int:
+    rows, missing = [], []
+    for name in BUILT_IN:
+        if available(name):
+            rows.append((name, TITLES[name], "ready", "in an installed package"))
+        else:
+            missing.append(f'  {name}: comes with a package: pip install "nbutils[data]"')
+            rows.append((name, TITLES[name], "missing", ""))
+    for name, source in SOURCES.items():
+        files = source.files(data_folder())
+        if files:
+            rows.append((name, source.title, "ready", str(files[0])))
+        else:
+            download = "" if source.fetch is None else "is downloaded when first used; or "
+            missing.append(f"  {name}: {download}put there {source.advice}")
+            rows.append((name, source.title, "missing", ""))
+    print(pd.DataFrame(rows, columns=["name", "title", "status", "where"]).to_string(index=False))
+    print(f"\nFiles are looked for in {data_folder()} (NBUTILS_DATA names another folder).")
+    print(
+        "Your own pictures: --datasets folder:PATH, one folder per class; folder:PATH@32@grey resizes and greys them.\n"
+        'Put quotes around a path with spaces, "folder:/my letters"; a slash ends a path that has an @: folder:a@b/@32.'
+    )
+    if missing:
+        print("Missing:", *missing, sep="\n")
+    return 0
+
+
+def _verify(names: list[str]) -> int:
+    """Exit code 0 if all are whole."""
+    for name in names:
+        parse_name(name)
+    wanted = names or [name for name in (*BUILT_IN, *SOURCES) if available(name)]
+    bad = 0
+    for name in wanted:
+        try:
+            if name not in BUILT_IN:
+                check_files(name)
+            data = load_dataset(name)
+        except (ValueError, OSError, ModuleNotFoundError) as error:
+            bad += 1
+            print(told(f"{name}: {error}"), file=sys.stderr)
+            continue
+        sides = [np.bincount(labels, minlength=len(data.classes)) for labels in (data.train_true, data.test_labels)]
+        counts = " + ".join(f"{side.sum():,} ({side.min():,} to {side.max():,} a class)" for side in sides)
+        print(f"{name}: whole; {counts} images of {'x'.join(map(str, data.image_shape))}, version {data.version}")
+        print(f"  {data.origin}; licence: {data.licence or 'see the package'}")
+    return int(bad > 0)
+
+
+# Data sets of the studies that have tables, known without loading those.
+DATASETS = ("mnist", "fashion-mnist", "cifar10", "plantvillage", "digits", "mnist-5k")
+
+
+def add_study_command(commands: argparse._SubParsersAction) -> None:
+    """Add `study` to the commands of `python -m nbutils`."""
+    study = commands.add_parser(
+        "study",
+        help="compute a reference study and write its tables",
+        description="Train and measure all runs of a reference study that the store lacks, then write its tables under "
+        "book/results. It can be stopped at any time and goes on where it stopped.",
+    )
+    study.add_argument("dataset", nargs="?", choices=DATASETS, default="mnist", help="default: mnist")
+    study.add_argument("--jobs", type=positive, help="processes (default: one per core)")
+    study.add_argument("--root", type=Path, default=Path.cwd(), help="the project's folder (default: here)")
+    study.add_argument("--into", type=Path, help="folder to write tables into (default: book/results)")
+    how = study.add_mutually_exclusive_group()
+    how.add_argument("--plan", action="store_true", help="only say what is missing and how long it would take")
+    how.add_argument("--finished", action="store_true", help="compute nothing, write tables of the runs that are there")
+    study.set_defaults(command=_study)
+
+
+def project_folder(given: Path) -> Path:
+    """The folder that `--root` names.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    if not os.path.isdir(given):
+        raise FileNotFoundError(f"--root must be the project's folder, received {str(given)!r}, which is no folder")
+    return given.resolve()
+
+
+def _study(options: argparse.Namespace) -> int:
+    from nbutils.data.datasets import load_dataset
+    from nbutils.runs.run import made_elsewhere
+    from nbutils.study.archive import RESULTS, reference_study, reference_tasks, write_archive
+    from nbutils.study.study import about_data, collect, compute_missing, failures
+    from nbutils.support.cores import default_jobs
+    from nbutils.support.provenance import again_because
+    from nbutils.support.store import store_folder
+
+    jobs = options.jobs or default_jobs()
+    committed = (options.root.resolve() if options.into else project_folder(options.root)) / RESULTS
+    folder = (options.into or committed).resolve() / options.dataset
+    tasks = reference_tasks(options.dataset)
+    missing = [task for task in tasks if not task.done]
+    print(f"Study of {options.dataset}: {len(tasks)} runs, {len(missing)} to compute; store: {store_folder()}")
+    if missing and not options.finished:
+        for reason in again_because(made_elsewhere(task.run for task in missing)):
+            print(reason)
+        print(f"Time: {_forecast(committed / options.dataset, missing, jobs)}.", flush=True)
+    if options.plan:
+        return 0
+    if options.finished:
+        tasks = [task for task in tasks if task not in missing]
+    elif missing:
+        with Counting(jobs) as progress:
+            compute_missing(tasks, jobs, progress)
+    if not tasks:
+        raise ValueError(
+            f"no run of the study of {options.dataset} is in the store; without --finished they are computed"
+        )
+    about = about_data(load_dataset(reference_study(options.dataset).dataset))
+    write_archive(folder, collect(options.dataset, tasks, about, len(missing)))
+    failed = failures(tasks)
+    print(f"Tables of {len(tasks)} runs, {len(failed)} of them failed: {folder}")
+    return 0
+
+
+def _forecast(folder: Path, missing: Sequence[Task], jobs: int) -> str:
+    """How long missing runs will take, from what runs of their kind took when the committed tables were made."""
+    from nbutils.study.archive import has_archive, read_archive
+
+    if not has_archive(folder):
+        return "unknown, there are no tables to learn it from"
+    runs = read_archive(folder, folder.name).runs
+    kinds = runs.groupby(["dataset", "parts"])["seconds"].mean()
+    found = [kinds.get((task.run.dataset, task.parts)) for task in missing]
+    known = [seconds for seconds in found if seconds is not None]
+    if not known:
+        return "unknown, the tables hold no runs of this kind"
+    total = sum(known) * len(missing) / len(known) / min(jobs, len(missing))
+    return f"about {duration(total)} with {jobs} jobs, as fast as the machine that made the tables"
+
+
+LARGEST_NUMBER = 10_000_000  # more processes, failures or seconds are a slip of the pen
+
+
+def whole(text: str) -> int:
+    """A whole number in ASCII digits, for options; `int` takes digits of all scripts, blanks and underscores."""
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise argparse.ArgumentTypeError(f"must be a whole number, received {text[:100]!r}")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on, for options."""
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:30]) <= LARGEST_NUMBER:
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number, at least 1 and at most {LARGEST_NUMBER:,}, received {text[:100]!r}"
+        )
+    return int(text)
+
+
+def add_sweep_commands(commands: argparse._SubParsersAction) -> None:
+    """Add `sweep`, `results` and `report` to the command line."""
+    sweep = commands.add_parser("sweep", help="run a notebook over a grid of parameters; run again to resume")
+    sweep.add_argument("file", type=Path, help="the sweep, such as notebooks/sweeps/first.yml")
+    sweep.add_argument("--jobs", type=positive, help="notebooks at the same time (default: one per core)")
+    sweep.add_argument("--dry-run", action="store_true", help="check everything, list the points, run nothing")
+    sweep.add_argument("--force", action="store_true", help="run finished points again")
+    sweep.add_argument("--only", nargs="+", default=[], metavar="KEY=VALUE", help="only points with these values")
+    sweep.add_argument("--max-failures", type=positive, metavar="N", help="stop when N points have failed")
+    sweep.add_argument("--timeout", type=positive, metavar="S", help="seconds that one notebook may take")
+    sweep.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler, or local-dask (default: no Dask)")
+    sweep.set_defaults(command=_sweep)
+    results = commands.add_parser("results", help="show the measurements of a sweep")
+    results.add_argument("file", type=Path, help="the sweep's .yml, or a results.parquet or .csv")
+    results.add_argument("--where", nargs="+", default=[], metavar="COLUMN=VALUE", help="only these rows")
+    results.add_argument("--sort", metavar="COLUMN", help="sort by a column")
+    results.add_argument("--reverse", action="store_true", help="sort in falling order")
+    results.add_argument("--pivot", nargs=2, metavar=("ROWS", "COLUMNS"), help="mean of a metric over two parameters")
+    results.add_argument("--metric", help="only this metric; the one of the pivot")
+    results.add_argument("--all", action="store_true", help="all columns")
+    results.set_defaults(command=_results)
+    report = commands.add_parser("report", help="make a page of a sweep: runs/<sweep>/report.html and .ipynb")
+    report.add_argument("file", type=Path, help="the sweep's .yml, or a results.parquet or .csv")
+    report.add_argument("--metric", default="", help="the metric to begin with (default: the first)")
+    report.set_defaults(command=_report)
+    for command in (sweep, results, report):
+        command.add_argument("--output", type=Path, default=Path("runs"), help="folder of all sweeps (default: runs)")
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    from nbutils.sweeps.engine import run_notebooks, runner
+    from nbutils.sweeps.grid import load_sweep
+    from nbutils.sweeps.tables import ResultsTable
+
+    every = load_sweep(options.file)
+    sweep = every.only(options.only)
+    folder = options.output / sweep.name
+    jobs = sweep.jobs(options.timeout)
+    points = dict(zip(jobs, sweep.points, strict=True))
+    if options.dry_run:
+        return _list_points(sweep, points)
+
+    results = ResultsTable(every, folder)
+
+    def deliver(job: NotebookJob, outcome: Outcome) -> None:
+        _deliver(sweep.notebook, folder / points[job].folder, outcome)
+        results.add(outcome)
+
+    with runner(options.scheduler, options.jobs) as where:
+        folder.mkdir(parents=True, exist_ok=True)  # one that cannot be is known before anything runs
+        print(f"{_title(sweep)}: {where.about}; notebooks in {folder}", flush=True)
+        try:
+            found = run_notebooks(jobs, where, deliver, force=options.force, max_failures=options.max_failures)
+        finally:
+            results.add_kept()
+            results.write()
+    print(
+        f"{found.finished} finished, {found.cached} cached, {len(found.failed)} failed, {found.left} not started; "
+        f"table: {folder / 'results.parquet'} and .csv"
+    )
+    _mention_strangers(every, folder)
+    return 0 if found.complete else 1
+
+
+def _title(sweep: Sweep) -> str:
+    count = len(sweep.points)
+    return f"Sweep {sweep.name}: {count} point{'s'[: count > 1]} of {sweep.notebook.name}"
+
+
+def _list_points(sweep: Sweep, points: dict[NotebookJob, Point]) -> int:
+    from nbutils.sweeps.execute import kept
+
+    print(f"{_title(sweep)}; nothing is run")
+    states = []
+    for job, point in points.items():
+        found = kept(job.address)
+        states.append("missing" if found is None else found.status)
+        print(f"  {states[-1]:8} {plain(point.name)}")
+    print(", ".join(f"{states.count(word)} {word}" for word in ("done", "failed", "missing")))
+    return 0
+
+
+def _deliver(template: Path, folder: Path, outcome: Outcome) -> None:
+    """Put the executed notebook in its place; there is never a good one and a failed one at the same time."""
+    from nbutils.sweeps.report import relinked
+
+    done, failed = folder / template.name, folder / f"{template.stem}.failed.ipynb"
+    wanted, other = (done, failed) if outcome.status == "done" else (failed, done)
+    if outcome.notebook:
+        replace_file(wanted, relinked(outcome.notebook, template.parent, folder).encode())
+    other.unlink(missing_ok=True)
+
+
+def _mention_strangers(sweep: Sweep, folder: Path) -> None:
+    """Notebooks that a former version of the sweep left: kept, and not in the table."""
+    own = {folder / point.folder for point in sweep.points}
+    strangers = [p for p in folder.rglob(f"{sweep.notebook.stem}*.ipynb") if p.parent not in own]
+    if strangers:
+        print(
+            f"{len(strangers)} notebooks in {folder} belong to no point of the sweep any more, such as {strangers[0]}"
+        )
+
+
+def _results(options: argparse.Namespace) -> int:
+    from nbutils.sweeps.tables import check_metric, pivot, read_results, select
+
+    if options.reverse and not options.sort:
+        raise ValueError("--reverse is the order of --sort COLUMN, which is missing")
+    table = read_results(_table_file(options))
+    if options.metric is not None:
+        check_metric(table, options.metric)
+    table = select(table, options.where, options.sort, options.reverse)
+    if options.metric is not None and not options.pivot:
+        table = select(table, [f"metric={options.metric}"])
+    if options.pivot:
+        print(plain(pivot(table, *options.pivot, options.metric).to_string(float_format="{:.4g}".format)))
+        return 0
+    shown = table if options.all else _essential(table)
+    rows = shown.to_string(index=False, na_rep="", float_format="{:.4g}".format) if len(shown) else "No rows."
+    print(plain(rows))
+    runs = table.drop_duplicates("run")["status"].value_counts()
+    print(f"{len(table)} rows; {runs.get('done', 0)} runs done, {runs.get('failed', 0)} failed")
+    return 0
+
+
+def _table_file(options: argparse.Namespace) -> Path:
+    """The table that the file argument means: itself, or the one that the sweep of that file wrote."""
+    from nbutils.support.messages import cut
+    from nbutils.sweeps.grid import load_sweep
+
+    file: Path = options.file
+    if file.suffix in (".yml", ".yaml"):
+        file = options.output / load_sweep(file).name / "results.parquet"
+    if not os.path.isfile(file):
+        raise FileNotFoundError(
+            f"no results at {cut(file)}; run the sweep first: python -m nbutils sweep {cut(options.file)}"
+        )
+    return file
+
+
+def _essential(table: pd.DataFrame) -> pd.DataFrame:
+    """Columns that differ between rows or say the result; `--all` shows the others."""
+    hidden = {"run", "sweep", "notebook", "commit", "time", "versions"}
+    told = {"metric", "value", "status", "seconds"}
+    keep = [c for c in table if c in told or (c not in hidden and table[c].nunique(dropna=False) > 1)]
+    return table[keep]
+
+
+def _report(options: argparse.Namespace) -> int:
+    from nbutils.sweeps.report import write_report
+
+    page = write_report(_table_file(options), options.metric)
+    print(f"Report: {page}")
+    return 0
+
+
+# What makes a path that was given a wrong argument.
+WRONG_PATH = {errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Shows what it received as all other messages do: printable, and cut off where it is long."""
+
+    def error(self, message: str) -> NoReturn:
+        from nbutils.support.messages import cut
+
+        super().error(cut(message, 300))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0 for success, 1 for failed work, 2 for wrong arguments."""
+    options = _parser().parse_args(arguments)
+    try:
+        _settle_folders(options)
+        with needed_for(f"python -m nbutils {options.name}"):
+            return int(options.command(options))
+    except (ValueError, ModuleNotFoundError) as error:
+        print(f"error: {told(error)}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # whoever read the output has seen enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        if error.errno in WRONG_PATH or isinstance(error, FileNotFoundError):
+            print(f"error: {_path_error(error)}", file=sys.stderr)
+            return 2
+        hint = "free some space and start again; " if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else ""
+        print(f"error: {told(error)}; {hint}everything finished so far is kept", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt as reason:
+        return stopped(reason)
+
+
+def _settle_folders(options: argparse.Namespace) -> None:
+    """Refuse folders that cannot be shown or are none, before anything starts."""
+    from nbutils.sweeps.parameters import shown
+
+    for name, value in vars(options).items():
+        if isinstance(value, Path) and not is_plain(str(value)):
+            raise ValueError(f"{name}: a path must be free of control characters, received {shown(str(value))}")
+    for name in ("NBUTILS_DATA", "NBUTILS_STORE"):
+        if not (given := os.environ.get(name)):
+            continue
+        path = os.path.abspath(os.path.expanduser(given))
+        if not is_plain(path):
+            raise ValueError(f"{name} must be a folder free of control characters, received {shown(given)}")
+        if os.path.lexists(path) and not os.path.isdir(path):
+            raise ValueError(f"{name} must be a folder, received {shown(given)}, which is something else")
+        os.environ[name] = path  # kernels and workers, which work elsewhere, look in the same place
+
+
+def _path_error(error: OSError) -> str:
+    """What is wrong with a path, as one sentence."""
+    from nbutils.support.messages import shown
+
+    if error.filename is None or not error.strerror:
+        return told(error)
+    return f"{shown(str(error.filename))}: {error.strerror[0].lower()}{error.strerror[1:]}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m nbutils", description="Train, measure and publish neuron communities.")
+    commands = parser.add_subparsers(required=True, metavar="command", dest="name")
+    run = commands.add_parser("run", help="train and measure all runs of a study that the store lacks")
+    pages = commands.add_parser("pages", help="execute the notebooks and put the pages under book/pages")
+    glance = commands.add_parser("glance", help="write the verdicts and their figure into README.md")
+    runs = commands.add_parser("runs", help="list the runs in the store")
+    add_sweep_commands(commands)
+    add_data_command(commands)
+    add_study_command(commands)
+    settings = commands.add_parser("portable", help="print the environment of portable mode, for `env $(...) COMMAND`")
+    settings.set_defaults(command=_portable)
+    for command in (run, pages, glance):
+        command.add_argument("--datasets", nargs="+", default=["digits", "mnist-5k"], help="default: digits mnist-5k")
+        command.add_argument("--seeds", type=whole, default=10, help="networks per label condition (default: 10)")
+        command.add_argument("--epochs", type=whole, default=10, help="passes over the training set (default: 10)")
+        command.add_argument("--jobs", type=positive, help="processes (default: one per core)")
+        command.add_argument("--device", choices=DEVICES, default="cpu", help="where networks train (default: cpu)")
+    for command in (pages, glance):
+        command.add_argument("--root", type=Path, default=Path.cwd(), help="the project's folder (default: here)")
+    pages.add_argument("--plan", action="store_true", help="only check that the book has a place for every page")
+    runs.add_argument("--dataset", help="only this data set")
+    runs.add_argument("--prune", action="store_true", help="remove what the present code and libraries would not use")
+    run.set_defaults(command=_run)
+    pages.set_defaults(command=_pages)
+    glance.set_defaults(command=_glance)
+    runs.set_defaults(command=_runs)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    from nbutils.runs.run import made_elsewhere
+    from nbutils.study.archive import has_tables
+    from nbutils.study.study import compute_missing, failures
+    from nbutils.support.cores import default_jobs
+    from nbutils.support.provenance import again_because
+    from nbutils.support.store import store_folder
+
+    jobs, studies = options.jobs or default_jobs(), _studies(options)
+    tasks = [task for study in studies if not has_tables(study) for task in study.tasks()]
+    for study in filter(has_tables, studies):
+        print(f"Runs: those on {study.dataset} are in the committed tables.")
+    if not tasks:
+        return 0
+    names = ", ".join(dict.fromkeys(task.run.dataset for task in tasks))
+    print(f"Runs: {len(tasks)} on {names}; {jobs} jobs; store: {store_folder()}", flush=True)
+    for reason in again_because(made_elsewhere(task.run for task in tasks)):
+        print(reason, flush=True)
+    with Counting(jobs) as progress:
+        missing = compute_missing(tasks, jobs, progress)
+    failed = failures(tasks)
+    print(f"Runs: {len(tasks) - missing} were there, {missing} computed, {len(failed)} failed.")
+    for run in failed:
+        print(f"  failed: {run.spec.dataset}, labels={run.spec.labels}, seed={run.spec.seed}: {run.failed}")
+    return 0
+
+
+def _pages(options: argparse.Namespace) -> int:
+    from nbutils.pages.publish import book_toc, page_jobs, publish
+    from nbutils.sweeps.engine import runner
+
+    root = _project(options)
+    jobs = page_jobs(root, options.datasets, options.seeds, options.epochs, options.device)
+    if options.plan:
+        return 0
+    with runner(jobs=options.jobs) as where:
+        found = publish(jobs, where)
+    print(f"Pages: {found.cached} up to date, {found.finished} executed, {len(found.failed)} failed.")
+    toc, text = root / "_build" / "toc.yml", yaml.safe_dump(book_toc(root, options.datasets), sort_keys=False)
+    toc.parent.mkdir(exist_ok=True)
+    if not toc.exists() or toc.read_text("utf-8") != text:
+        toc.write_text(text, "utf-8")
+    return 0 if found.complete else 1
+
+
+def _glance(options: argparse.Namespace) -> int:
+    from nbutils.pages.glance import check_place, write_glance
+    from nbutils.pages.publish import committed_studies
+    from nbutils.study.archive import RESULTS, has_tables, read_archive
+    from nbutils.study.hypotheses import collect_evidence
+    from nbutils.support.cores import default_jobs
+
+    root = _project(options)
+    studies = _studies(options)
+    check_place(root)
+    live = [study for study in studies if not has_tables(study)]
+    kept = [study.dataset for study in studies if has_tables(study)] + committed_studies(root)
+    results = [read_archive(root / RESULTS / name, name) for name in kept]
+    for study in live:
+        with Counting(options.jobs or default_jobs()) as progress:
+            results.append(study.compute(options.jobs, progress))
+    write_glance(root, results, collect_evidence(results))
+    return 0
+
+
+def _portable(_options: argparse.Namespace) -> int:
+    print(*(f"{name}={value}" for name, value in {portable.SWITCH: "1", **portable.settings()}.items()))
+    return 0
+
+
+def _runs(options: argparse.Namespace) -> int:
+    from nbutils.support.store import store_folder
+    from nbutils.sweeps.inventory import inventory, prune
+
+    if options.prune and options.dataset is not None:
+        raise ValueError("--prune removes from the whole store; it does not go with --dataset")
+    if options.prune:
+        count, size = prune()
+        print(f"Removed {count} results and left-overs, {size / 2**20:.1f} MiB.")
+    table = inventory(options.dataset)
+    print(table.to_string(index=False) if len(table) else "No runs yet.")
+    print(f"{len(table)} runs, {table['MiB'].sum() if len(table) else 0:.1f} MiB in {store_folder()}")
+    return 0
+
+
+def _project(options: argparse.Namespace) -> Path:
+    """The project's folder, which pages and verdicts belong into."""
+    root = project_folder(options.root)
+    if not (root / "_toc.yml").is_file():
+        raise FileNotFoundError(
+            f"{root} is not the project's folder (it has no _toc.yml); run this command there, or name it with --root"
+        )
+    return root
+
+
+def _studies(options: argparse.Namespace) -> list[Study]:
+    """The studies that the options ask for, checked."""
+    from nbutils.data.catalogue import join_names
+    from nbutils.sweeps.parameters import check_parameters
+
+    given = {"study": join_names(options.datasets), "seeds": options.seeds, "epochs": options.epochs}
+    given["device"] = options.device
+    return list(check_parameters("synthesis", given).studies().values())

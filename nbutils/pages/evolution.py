@@ -1,0 +1,541 @@
+"""How communities change while a network trains, and which classes they are selective for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
+
+from nbutils.communities import agreed_communities, detect_communities
+from nbutils.data.datasheets import CONTROL
+from nbutils.graphs import activation_pattern_graph
+from nbutils.pages.alluvial import COLOURS
+from nbutils.pages.figures import CONDITION_COLOURS, CONDITION_NAMES, conditions_in
+from nbutils.stats import bootstrap_interval
+from nbutils.study.comparisons import measure_name
+from nbutils.support.arguments import checked
+from nbutils.support.checks import as_count, as_fired, as_frame, as_labels, as_partitions, as_rng, is_whole, shown
+from nbutils.support.display import GREY, INK, figure_style, format_number, in_figure, interval_text
+from nbutils.tracking import KINDS, MOST_DRAWS, answers_to, between_searches
+
+__all__ = [
+    "clarity",
+    "class_names",
+    "ends",
+    "event_panels",
+    "event_rates",
+    "identities",
+    "phases",
+    "prediction_table",
+    "preferences",
+    "search_alone",
+    "settling",
+    "short_name",
+    "shuffled_classes",
+    "stability",
+    "survivors",
+]
+
+MOST_EPOCHS = 10_000  # of a run
+MOST_REPEATS = 50  # all ordered pairs are compared
+
+
+def phases(last: int) -> dict[int, str]:
+    """The part of training to which each step belongs: the first step, up to epoch 3, and two halves of the rest.
+
+    Args:
+        last: last epoch, at least 1.
+
+    Returns:
+        For each epoch from 1 on, the name of the part in which the step *to* that epoch lies. The first step is apart:
+        what it changes is the untrained network.
+
+    Raises:
+        ValueError: `last` is below 1.
+
+    Examples:
+        >>> phases(6)
+        {1: 'epochs 0–1', 2: 'epochs 1–3', 3: 'epochs 1–3', 4: 'epochs 3–5', 5: 'epochs 3–5', 6: 'epochs 5–6'}
+    """
+    if not is_whole(last) or last < 1:
+        raise ValueError(f"last must be at least 1, received {shown(last)}")
+    groups = [[1], [2, 3], *(half.tolist() for half in np.array_split(np.arange(4, last + 1), 2))]
+    inside = [[epoch for epoch in group if epoch <= last] for group in groups]
+    return {epoch: f"epochs {group[0] - 1}–{group[-1]}" for group in inside for epoch in group}
+
+
+@checked
+def event_rates(evolution: pd.DataFrame, rng: np.random.Generator | int, draws: int = 999) -> pd.DataFrame:
+    """Events of each kind per step, by part of training and label condition.
+
+    Args:
+        evolution: one row per run and epoch from 1 on: `labels`, `run`, `epoch`, and a count of events per kind, as in
+            the extra "evolution".
+        rng: source of randomness: a generator, or a seed.
+        draws: resamples for each interval.
+
+    Returns:
+        One row per condition, part of training (:func:`phases`) and kind of event: `labels`, `phase`, `kind`, `mean`
+        over networks of a network's mean number per step, `low`, `high` (95 % bootstrap interval over networks),
+        `networks`.
+
+    Raises:
+        TypeError: `evolution` is no table.
+        ValueError: it has no rows or lacks a column.
+
+    Examples:
+        >>> steps = pd.DataFrame({"labels": "true", "run": ["a", "a", "b", "b"], "epoch": [2, 3, 2, 3]})
+        >>> found = event_rates(steps.assign(**dict.fromkeys(KINDS, [1, 2, 1, 2])), np.random.default_rng(0))
+        >>> found[["phase", "kind", "mean"]].head(1).values.tolist()
+        [['epochs 1–3', 'continuation', 1.5]]
+    """
+    rng = as_rng(rng)
+    if as_frame(evolution, ("labels", "run"), "evolution", finite=("epoch", *KINDS)).empty:
+        raise ValueError("evolution must have at least one row, received none")
+    if not evolution["epoch"].isin(range(1, MOST_EPOCHS + 1)).all():
+        raise ValueError(f"evolution must hold epochs from 1 to {MOST_EPOCHS:,}, received others")
+    named = evolution.assign(phase=evolution["epoch"].map(phases(int(evolution["epoch"].max()))))
+    each = named.groupby(["labels", "phase", "run"], sort=False, observed=True)[list(KINDS)].mean()
+    rows = []
+    for (labels, phase), runs in each.groupby(level=["labels", "phase"], sort=False):
+        for kind in KINDS:
+            values = runs[kind].to_numpy()
+            interval = bootstrap_interval(values, rng, draws=draws)
+            rows.append((labels, phase, kind, values.mean(), *interval, len(values)))
+    return pd.DataFrame(rows, columns=["labels", "phase", "kind", "mean", "low", "high", "networks"])
+
+
+@checked
+def settling(evolution: pd.DataFrame, table: pd.DataFrame, rng: np.random.Generator | int) -> pd.DataFrame:
+    """Whether communities still change in the last step, by more than the search for them wavers.
+
+    Args:
+        evolution: rows of the extra "evolution": `labels`, `run`, `epoch`, `agreement` of successive epochs.
+        table: rows per run and epoch with `run`, `epoch`, `agreement` of searches of one graph at the last epoch.
+        rng: source of randomness: a generator, or a seed.
+
+    Returns:
+        One row per condition: `labels`, `networks`, `first_step`, `last_step` (mean agreement of successive epochs),
+        `searches` (mean agreement of two searches of the last graph), `difference` (last step minus searches, mean
+        over networks), `low`, `high` (its 95 % bootstrap interval), `reading`: "still changing" if the interval lies
+        below 0, "as still as the search" if it lies above or has 0 as an end, else "cannot be told".
+
+    Raises:
+        TypeError: `evolution` or `table` is no table.
+        ValueError: one of them lacks a column.
+
+    Examples:
+        >>> runs = {"labels": "true", "run": list("abab"), "epoch": [1, 1, 2, 2]}
+        >>> steps = pd.DataFrame(runs | {"agreement": [0.1, 0.2, 0.6, 0.8]})
+        >>> found = settling(steps, pd.DataFrame(runs | {"agreement": 0.9}), np.random.default_rng(0))
+        >>> found[["last_step", "searches", "reading"]].round(2).values.tolist()
+        [[0.7, 0.9, 'still changing']]
+    """
+    columns, rng = ["run", "epoch", "agreement"], as_rng(rng)
+    as_frame(
+        evolution, ("labels",), "evolution", numbers=("agreement",), finite=("epoch",), key=("labels", "run", "epoch")
+    )
+    as_frame(table, (), "table", numbers=("agreement",), finite=("epoch",), key=("run", "epoch"))
+    both = evolution.merge(table[columns], on=["run", "epoch"], suffixes=("", "_searches"))
+    rows = []
+    for labels in conditions_in(evolution):
+        steps = evolution[evolution["labels"] == labels]
+        own = both[(both["labels"] == labels) & (both["epoch"] == steps["epoch"].max())].dropna()
+        if own.empty:
+            raise ValueError(f"table must hold agreement at the last epoch of {labels} in evolution, received none")
+        difference = (own["agreement"] - own["agreement_searches"]).to_numpy()
+        low, high = bootstrap_interval(difference, rng)
+        first = steps.loc[steps["epoch"] == steps["epoch"].min(), "agreement"].mean()
+        means = first, own["agreement"].mean(), own["agreement_searches"].mean(), difference.mean()
+        reading = "still changing" if high < 0 else "as still as the search" if low >= 0 else "cannot be told"
+        rows.append((labels, len(own), *means, low, high, reading))
+    names = ["labels", "networks", "first_step", "last_step", "searches", "difference", "low", "high", "reading"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def search_alone(fired: Any, density: float = 0.05, seeds: int = 5, repeats: int = 4) -> pd.Series:
+    """What the search alone would make of a network that stands still.
+
+    The graph is searched several times over just as :func:`nbutils.tracking.partitions_of` does it, with the consensus
+    of `seeds` searches each time, and the partitions are compared as if they were successive epochs.
+
+    Args:
+        fired: activation pattern matrix, shape (examples, neurons), boolean.
+        density: share of neuron pairs kept as edges, in (0, 1].
+        seeds: searches whose consensus is taken, at least 1.
+        repeats: partitions to compare with each other, from 2 to 50.
+
+    Returns:
+        The numbers of :func:`nbutils.tracking.compare_partitions`, means over ordered pairs of partitions.
+
+    Raises:
+        ValueError: an argument is out of range.
+
+    Examples:
+        >>> rng = np.random.default_rng(0)
+        >>> groups = np.repeat(rng.random((200, 3)) < 0.2, 10, axis=1)  # three groups of ten that fire as one
+        >>> float(search_alone(groups, density=0.3)["continuation"])
+        3.0
+    """
+    if is_whole(repeats) and repeats > MOST_REPEATS:
+        raise ValueError(f"repeats must be at most {MOST_REPEATS}, received {shown(repeats)}")
+    if not is_whole(repeats) or not is_whole(seeds) or repeats < 2 or seeds < 1:
+        found = f"{shown(repeats)} and {shown(seeds)}"
+        raise ValueError(f"repeats must be at least 2 and seeds at least 1, received {found}")
+    found = detect_communities(activation_pattern_graph(fired, density), seeds=seeds * repeats)
+    return between_searches([agreed_communities(part) for part in np.split(found.seed_labels, repeats)])
+
+
+def survivors(tracked: Any, epoch: int) -> tuple[int, int]:
+    """How many communities there are at the end, and how many of them were there at an earlier snapshot already.
+
+    Args:
+        tracked: identity per snapshot and neuron, shape (snapshots, neurons), from
+            :func:`nbutils.tracking.track_communities`.
+        epoch: the earlier snapshot, counted from 0.
+
+    Returns:
+        (communities at the end, those of them with an identity of that snapshot).
+
+    Raises:
+        ValueError: `tracked` is not integers of shape (snapshots, neurons), or there is no such snapshot.
+
+    Examples:
+        >>> survivors([[0, 0, 1, 1], [0, 0, 2, 2]], 0)
+        (2, 1)
+    """
+    table = as_partitions(tracked, "tracked")
+    if not is_whole(epoch) or not 0 <= epoch < len(table):
+        raise ValueError(f"epoch must be from 0 to {len(table) - 1}, received {shown(epoch)}")
+    end, then = (set(row[row >= 0].tolist()) for row in (table[-1], table[epoch]))
+    return len(end), len(end & then)
+
+
+def prediction_table(found: pd.DataFrame) -> pd.DataFrame:
+    """What :func:`nbutils.pages.synthesis.early_prediction` found, one column per early epoch.
+
+    Args:
+        found: its rows.
+
+    Returns:
+        For each condition a row "accuracy itself", Spearman's rho of the early outcome with the final one, and a row
+        per measure, its partial rho with its 95 % interval: `labels`, `runs`, `measure`, and a column "epoch e" each.
+
+    Examples:
+        >>> row = {"labels": "true", "runs": 9, "measure": "modularity", "epoch": 1, "rho_outcome": 0.5}
+        >>> prediction_table(pd.DataFrame([row | {"partial": -0.25, "low": -0.5, "high": 0.125}])).values.tolist()
+        [['true', 9, 'accuracy itself', '0.50'], ['true', 9, 'modularity Q (H2)', '−0.25 (−0.50\xa0to\xa00.12)']]
+    """
+    rows = []
+    for (labels, runs), group in found.groupby(["labels", "runs"], sort=False):
+        alone = group.drop_duplicates("epoch").set_index("epoch")["rho_outcome"]
+        rows.append((labels, runs, "accuracy itself", {e: format_number(rho, 2) for e, rho in alone.items()}))
+        for measure, own in group.groupby("measure", sort=False):
+            known = own[own["partial"].notna()]
+            texts = {row.epoch: interval_text(row.partial, row.low, row.high) for row in known.itertuples()}
+            rows.append((labels, runs, measure_name(measure), texts))
+    epochs = sorted(found["epoch"].unique())
+    filled = [(*row[:3], *(row[3].get(epoch, "–") for epoch in epochs)) for row in rows]
+    return pd.DataFrame(filled, columns=["labels", "runs", "measure", *(f"epoch {epoch}" for epoch in epochs)])
+
+
+STABILITY = {"agreement": "agreement (AMI)", "overlap": "overlap", "flexibility": "flexibility"}
+PHASE_COLOURS = ("#8a8f98", "#3fb0c4", "#3b82c4", "#a35cc4")
+NARROWEST = 5.6  # inches that the legends need
+LETTER = 0.0125  # width of a letter, as a share of the axis
+
+
+def stability(evolution: pd.DataFrame, table: pd.DataFrame) -> Figure:
+    """How far successive epochs agree, one thin line per network, beside how far two searches of one graph agree.
+
+    Args:
+        evolution: rows of the extra "evolution".
+        table: rows per run and epoch; its `agreement` is that of two searches.
+
+    Returns:
+        A matplotlib figure.
+    """
+    names = conditions_in(evolution)
+    with figure_style():
+        size = (max(2.1 + 1.85 * len(names), NARROWEST), 5.4)
+        fig, axes = plt.subplots(len(STABILITY), len(names), figsize=size, sharex=True, sharey="row", squeeze=False)
+        for column, condition in enumerate(names):
+            runs = evolution[evolution["labels"] == condition]
+            for ax, measure in zip(axes[:, column], STABILITY, strict=True):
+                _lines(ax, runs, measure, condition)
+            control = table[table["labels"] == condition].groupby("epoch")["agreement"].mean().dropna()
+            drawn = axes[0, column].plot(control.index, control, "s", color=GREY, ms=6)
+            axes[0, column].set_title(CONDITION_NAMES[condition])
+            axes[-1, column].set_xlabel("epoch")
+            axes[-1, column].xaxis.set_major_locator(MaxNLocator(integer=True))
+        for ax, label in zip(axes[:, 0], STABILITY.values(), strict=True):
+            ax.set(ylabel=label, ylim=(min(0, ax.get_ylim()[0]), 1.04))
+        thick = axes[0, 0].lines[-2]
+        words = ["an epoch with the one before, mean", "two searches of one graph, mean"]
+        fig.legend([thick, drawn[0]], words, loc="outside lower center", ncols=2)
+        plt.close(fig)
+    return fig
+
+
+def event_panels(rates: pd.DataFrame, alone: Mapping[str, pd.Series]) -> Figure:
+    """Events of each kind per step, one panel per label condition, one dot with its interval per part of training.
+
+    Args:
+        rates: from :func:`nbutils.pages.evolution.event_rates`.
+        alone: events that the search alone makes, by label condition, from :func:`search_alone`.
+
+    Returns:
+        A matplotlib figure.
+    """
+    names, parts = conditions_in(rates), list(dict.fromkeys(rates["phase"]))
+    with figure_style():
+        fig, axes = plt.subplots(
+            1, len(names), figsize=(max(2.6 + 1.7 * len(names), NARROWEST), 4.6), sharey=True, squeeze=False
+        )
+        for ax, condition in zip(axes[0], names, strict=True):
+            for number, (part, colour) in enumerate(zip(parts, PHASE_COLOURS, strict=False)):
+                rows = rates[(rates["labels"] == condition) & (rates["phase"] == part)].set_index("kind").loc[[*KINDS]]
+                y = np.arange(len(KINDS)) + 0.18 * (number - (len(parts) - 1) / 2)
+                ax.hlines(y, rows["low"], rows["high"], color=colour, lw=2)
+                ax.plot(rows["mean"], y, "o", color=colour, ms=4.5, label=part)
+            if condition in alone:
+                style = {"color": INK, "ms": 13, "mew": 1.2, "alpha": 0.7, "label": "the search alone"}
+                ax.plot(alone[condition][[*KINDS]], range(len(KINDS)), "|", **style)
+            ax.set(title=CONDITION_NAMES[condition], xlabel="events per step", xlim=(0, None))
+            ax.grid(axis="y", visible=False)
+        axes[0][0].set(yticks=range(len(KINDS)), yticklabels=KINDS, ylim=(len(KINDS) - 0.5, -0.5))
+        fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        plt.close(fig)
+    return fig
+
+
+def preferences(found: pd.DataFrame, chance: float) -> Figure:
+    """How clearly communities answer to classes over epochs, and to how many classes; one thin line per network.
+
+    Args:
+        found: from :func:`nbutils.pages.evolution.clarity`.
+        chance: preference for shuffled classes, drawn as a dotted line.
+
+    Returns:
+        A matplotlib figure.
+    """
+    names = conditions_in(found)
+    with figure_style():
+        fig, axes = plt.subplots(
+            2, len(names), figsize=(2.1 + 1.85 * len(names), 4.2), sharex=True, sharey="row", squeeze=False
+        )
+        for column, condition in enumerate(names):
+            runs = found[found["labels"] == condition]
+            for ax, measure in zip(axes[:, column], ("preference", "classes"), strict=True):
+                _lines(ax, runs, measure, condition)
+            axes[0, column].axhline(chance, color=GREY, ls=":", lw=1.6)
+            axes[0, column].set_title(CONDITION_NAMES[condition])
+            axes[1, column].set_xlabel("epoch")
+            axes[1, column].xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes[0, 0].set(ylabel="preference", ylim=(0, 1.02))
+        axes[1, 0].set(ylabel="classes answered to", ylim=(0, None))
+        plt.close(fig)
+    return fig
+
+
+def identities(answers: pd.DataFrame, classes: Sequence[str], most: int = 18) -> Figure:
+    """The communities of one network over epochs, each cell in the colour of the class that it answers to.
+
+    Args:
+        answers: rows of the extra "answers" of one run.
+        classes: names of the classes.
+        most: communities shown, those with the most neurons over all epochs; in order of birth.
+
+    Returns:
+        A matplotlib figure.
+    """
+    weight = answers.groupby("community")["neurons"].sum().sort_values(ascending=False, kind="stable")
+    rows = answers[answers["community"].isin(weight.index[:most])].sort_values("epoch", kind="stable")
+    order = rows.groupby("community")["epoch"].agg(["min", "max"]).sort_values(["min", "max"]).index
+    kinds = sorted(set(rows["answers_to"]) - {-1})
+    tones = [*COLOURS] if len(kinds) <= len(COLOURS) else sns.husl_palette(len(kinds), s=0.6, l=0.62)
+    colours = {-1: GREY, **dict(zip(kinds, tones, strict=False))}
+    first, last = answers["epoch"].min(), answers["epoch"].max()
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(7.6, 1 + 0.27 * len(order)))
+        for y, name in enumerate(order):
+            _stretches(ax, y, rows[rows["community"] == name], colours, classes, last - first + 1)
+        ax.set(xlim=(first - 0.5, last + 0.5), ylim=(len(order) - 0.5, -0.5), xlabel="epoch", ylabel="community")
+        ax.set(yticks=range(len(order)), yticklabels=[name + 1 for name in order])
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.grid(visible=False)
+        plt.close(fig)
+    return fig
+
+
+def _stretches(
+    ax: Axes, y: int, own: pd.DataFrame, colours: Mapping[int, object], classes: Sequence[str], epochs: int
+) -> None:
+    """One community: a cell per epoch, deeper the clearer it answers, and the class written where it has room."""
+    for cell in own.itertuples():
+        place = (cell.epoch - 0.5, y - 0.42)
+        alpha = 0.25 + 0.65 * cell.preference
+        ax.add_patch(Rectangle(place, 1, 0.84, facecolor=colours[cell.answers_to], alpha=alpha, linewidth=0))
+    for _, same in own.groupby((own["answers_to"].diff() != 0).cumsum()):
+        kind = same["answers_to"].iloc[0]
+        text = short_name(classes[kind]) if kind >= 0 else "no class"
+        if (len(text) + 1) * LETTER <= len(same) / epochs:
+            ax.text(same["epoch"].mean(), y, in_figure(text), ha="center", va="center_baseline", fontsize=8.5)
+
+
+def _lines(ax: Axes, runs: pd.DataFrame, measure: str, condition: str) -> None:
+    """One thin line per network, and their mean."""
+    wide = runs.pivot(index="epoch", columns="run", values=measure)
+    ax.plot(wide.index, wide, color=CONDITION_COLOURS[condition], alpha=0.35, lw=0.9)
+    ax.plot(wide.index, wide.mean(axis=1), color=CONDITION_COLOURS[condition], lw=2.4)
+
+
+LEAST = 3  # neurons that a community needs to be counted, as for well-defined ones
+DECIMALS = {"classes": 1, "preference": 2}
+
+
+@checked
+def clarity(answers: pd.DataFrame) -> pd.DataFrame:
+    """How clearly the communities of a network answer to classes, and to how many, epoch by epoch.
+
+    Args:
+        answers: one row per run, epoch and community: `labels`, `run`, `epoch`, `neurons`, `answers_to`, `preference`,
+            as in the extra "answers".
+
+    Returns:
+        One row per run and epoch that has communities: `labels`, `run`, `epoch`, `preference` (mean over communities
+        weighted by their neurons, in [0, 1]), `communities` and `classes`: how many communities of at least 3 neurons
+        there are, and how many classes have at least one that answers to them.
+
+    Raises:
+        TypeError: `answers` is no table.
+        ValueError: it lacks a column; names it.
+
+    Examples:
+        >>> rows = pd.DataFrame({"labels": "true", "run": "a", "epoch": 1, "neurons": [6, 4, 2]})
+        >>> rows = rows.assign(answers_to=[3, 3, 5], preference=[0.5, 0.25, 1.0])
+        >>> clarity(rows)[["preference", "communities", "classes"]].values.tolist()
+        [[0.5, 2.0, 1.0]]
+    """
+    numbers = ("neurons", "answers_to", "preference")
+    counted = as_frame(answers, ("labels", "run", "epoch"), "answers", numbers=numbers)["neurons"] >= LEAST
+    rows = answers.assign(
+        weighted=answers["preference"] * answers["neurons"],
+        counted=counted,
+        answered=answers["answers_to"].where(counted & (answers["answers_to"] >= 0)),
+    )
+    found = rows.groupby(["labels", "run", "epoch"], sort=False, observed=True, as_index=False).agg(
+        weighted=("weighted", "sum"),
+        neurons=("neurons", "sum"),
+        communities=("counted", "sum"),
+        classes=("answered", "nunique"),
+    )
+    found["preference"] = found["weighted"] / found["neurons"]
+    return found[["labels", "run", "epoch", "preference", "communities", "classes"]]
+
+
+def shuffled_classes(
+    fired: Any, labels: Any, communities: Any, rng: np.random.Generator | int, draws: int = 20
+) -> float:
+    """How clearly communities would seem to answer to classes that mean nothing.
+
+    The classes are dealt anew among the examples, so that how often each neuron fires, and with which others, stays.
+
+    Args:
+        fired: activation pattern matrix, shape (examples, neurons), boolean.
+        labels: class per example, shape (examples,), integers.
+        communities: community per neuron, shape (neurons,), integers; negative ones are left out.
+        rng: source of randomness: a generator, or a seed.
+        draws: number of deals, from 1 to 100,000.
+
+    Returns:
+        Mean over deals of the preference of :func:`clarity`, in [0, 1]; NaN without communities. It is above 0,
+        because the largest of several rates that differ by chance is taken.
+
+    Raises:
+        ValueError: shapes disagree, `fired` is not boolean, labels are not integers, or `draws` < 1.
+
+    Examples:
+        >>> fired = np.random.default_rng(0).random((400, 6)) < 0.1
+        >>> 0 < shuffled_classes(fired, np.arange(400) % 4, [0, 0, 0, 1, 1, 1], np.random.default_rng(0)) < 0.5
+        True
+    """
+    matrix, draws, rng = as_fired(fired), as_count(draws, "draws", most=MOST_DRAWS), as_rng(rng)
+    classes = as_labels(labels, matrix.shape[0])
+    groups = as_labels(communities, matrix.shape[1], "communities")
+    if not (groups >= 0).any():
+        return float("nan")
+    found = (answers_to(matrix, rng.permutation(classes), groups) for _ in range(draws))
+    return float(np.mean([np.average(table["preference"], weights=table["neurons"]) for table in found]))
+
+
+def ends(found: pd.DataFrame, classes: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Communities and the classes that they answer to, before training and at the end.
+
+    Args:
+        found: from :func:`clarity`.
+        classes: number of classes of the data.
+        rng: source of randomness.
+
+    Returns:
+        One row per condition and epoch, the first and the last: `labels`, `epoch`, `communities`, `classes` and
+        `preference`, means over networks, the last two as text with their 95 % bootstrap intervals; and `by_chance`:
+        how many classes would be answered to if each community drew one at random.
+
+    Examples:
+        >>> runs = pd.DataFrame({"labels": "true", "run": list("abab"), "epoch": [0, 0, 1, 1], "communities": 2})
+        >>> runs = runs.assign(preference=0.5, classes=[1, 1, 2, 2])
+        >>> ends(runs, 4, np.random.default_rng(0))[["epoch", "classes", "by_chance"]].values.tolist()
+        [[0, '1.0 (1.0\xa0to\xa01.0)', 1.75], [1, '2.0 (2.0\xa0to\xa02.0)', 1.75]]
+    """
+    rows = []
+    for labels in conditions_in(found):
+        runs = found[found["labels"] == labels]
+        for epoch in (runs["epoch"].min(), runs["epoch"].max()):
+            one = runs[runs["epoch"] == epoch]
+            drawn = classes * (1 - (1 - 1 / classes) ** one["communities"]).mean()
+            values = {name: one[name].to_numpy(float) for name in DECIMALS}
+            texts = (
+                interval_text(values[name].mean(), *bootstrap_interval(values[name], rng), digits)
+                for name, digits in DECIMALS.items()
+            )
+            rows.append((labels, epoch, one["communities"].mean(), *texts, drawn))
+    return pd.DataFrame(rows, columns=["labels", "epoch", "communities", *DECIMALS, "by_chance"])
+
+
+def class_names(answers: pd.DataFrame, classes: Sequence[str]) -> dict[int, str]:
+    """What to write beside the communities of one network at one epoch: the class that each answers to.
+
+    Args:
+        answers: rows of the extra "answers" of one run and epoch.
+        classes: names of the classes.
+
+    Returns:
+        Name per identity, as :func:`short_name` writes it; "no class" for one that never fires.
+
+    Examples:
+        >>> class_names(pd.DataFrame({"community": [4, 7], "answers_to": [1, -1]}), ["cat", "sea_horse"])
+        {4: 'sea horse', 7: 'no class'}
+    """
+    pairs = zip(answers["community"], answers["answers_to"], strict=True)
+    return {int(name): short_name(classes[kind]) if kind >= 0 else "no class" for name, kind in pairs}
+
+
+def short_name(name: str, most: int = 24) -> str:
+    """A class name for a figure: spaces for underscores, and not too long.
+
+    Examples:
+        >>> short_name("Pepper,_bell___Bacterial_spot")
+        'Pepper, bell Bacterial…'
+    """
+    plain = re.sub(r"_+", " ", CONTROL.sub("_", name)).strip()
+    return plain if len(plain) <= most else f"{plain[: most - 1].rstrip()}…"

@@ -1,0 +1,235 @@
+"""Figures of a study: each takes a table of results and returns a matplotlib figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from nbutils.stats import correlation
+from nbutils.study.comparisons import BASELINES
+from nbutils.study.hypotheses import Evidence
+from nbutils.support.display import GREY, INK, VERDICT_COLOURS, figure_style, in_figure
+
+__all__ = [
+    "CONDITION_COLOURS",
+    "CONDITION_NAMES",
+    "attack_matrix",
+    "conditions_in",
+    "forest",
+    "learning_curves",
+    "noise_scatter",
+    "nulls",
+    "pairings",
+    "series",
+]
+
+CONDITION_NAMES = {"true": "true labels", "mixed:0.5": "half redrawn", "random": "random labels"}
+# Outcome of a test -> colour, marker, area in points.
+OUTCOMES = {
+    "passes": (VERDICT_COLOURS["supported"], "o", 42),
+    "fails": (VERDICT_COLOURS["not supported"], "D", 26),
+    "opposite": (VERDICT_COLOURS["refuted"], "X", 52),
+    "too few runs": (VERDICT_COLOURS["inconclusive"], ".", 36),
+}
+REGISTERED = "as registered"
+CONDITION_COLOURS = {"true": "#3b82c4", "mixed:0.5": "#d97a1a", "random": "#a35cc4"}
+
+
+def conditions_in(table: pd.DataFrame) -> list[str]:
+    """Label conditions of a table, in the order in which they are shown."""
+    return [c for c in CONDITION_NAMES if (table["labels"] == c).any()]
+
+
+def _across(panels: Sequence[str]) -> float:
+    """Width of a figure with so many panels side by side, in inches."""
+    return 2.1 + 1.85 * len(panels)
+
+
+def learning_curves(table: pd.DataFrame) -> Figure:
+    """Training and test accuracy over epochs, one panel per label condition; band: 95 % interval over seeds."""
+    long = table.melt(["labels", "epoch", "seed"], ["train_accuracy", "test_accuracy"], "set", "accuracy")
+    long["set"] = long["set"].map(
+        {"train_accuracy": "training (labels as given)", "test_accuracy": "test (true labels)"}
+    )
+    with figure_style():
+        names = conditions_in(table)
+        fig, axes = plt.subplots(1, len(names), figsize=(_across(names), 2.7), sharey=True, squeeze=False)
+        for ax, condition in zip(axes[0], names, strict=True):
+            data = long[long["labels"] == condition]
+            palette = [CONDITION_COLOURS[condition], GREY]
+            sns.lineplot(data, x="epoch", y="accuracy", hue="set", style="set", palette=palette, ax=ax, seed=0)
+            ax.set(title=CONDITION_NAMES[condition], ylim=(0, 1.02), xlabel="epoch")
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+            ax.get_legend().remove()
+        handles, labels = axes[0][0].get_legend_handles_labels()
+        fig.legend(handles, labels, loc="outside lower center", ncols=2)
+        plt.close(fig)
+    return fig
+
+
+def nulls(table: pd.DataFrame) -> Figure:
+    """Modularity before and after training, beside its null models, one panel per label condition."""
+    names = {
+        "modularity": "real firing",
+        "null_within": "within-class shuffle",
+        "null_circular": "circular shift",
+    }
+    ends = table[table["epoch"].isin([0, table["epoch"].max()])]
+    long = ends.melt(["labels", "epoch", "seed"], list(names), "graph", "Q")
+    with figure_style():
+        conditions = conditions_in(table)
+        fig, axes = plt.subplots(1, len(conditions), figsize=(_across(conditions), 3.2), sharey=True, squeeze=False)
+        for ax, condition in zip(axes[0], conditions, strict=True):
+            for place, column in enumerate(names):
+                colour = CONDITION_COLOURS[condition] if column == "modularity" else GREY
+                values = long[(long["labels"] == condition) & (long["graph"] == column)]
+                wide = values.pivot(index="seed", columns="epoch", values="Q").to_numpy()
+                x = np.array([-0.3, 0.3]) + place
+                ax.plot(x, wide.T, color=colour, alpha=0.35, lw=1)
+                ax.plot(x, wide.mean(axis=0), color=colour, lw=2.4)
+                ax.plot(x[1], wide[:, 1].mean(), color=colour, marker="o", ms=6)
+            ax.set(title=CONDITION_NAMES[condition], xticks=range(3), xlim=(-0.6, 2.6), ylim=(0, None))
+            ax.set_xticklabels(
+                [name.replace(" ", "\n").replace("-", "-\n", 1) for name in names.values()], fontsize=8.5
+            )
+            ax.grid(axis="x", visible=False)
+        axes[0][0].set_ylabel("modularity Q")
+        plt.close(fig)
+    return fig
+
+
+def series(table: pd.DataFrame, measure: str, ylabel: str) -> Figure:
+    """A measure and the training accuracy over epochs, one column per label condition, one thin line per network."""
+    with figure_style():
+        names = conditions_in(table)
+        fig, axes = plt.subplots(2, len(names), figsize=(_across(names), 4.2), sharex=True, sharey="row", squeeze=False)
+        for column, condition in enumerate(names):
+            runs = table[table["labels"] == condition]
+            for ax, value in zip(axes[:, column], (measure, "train_accuracy"), strict=True):
+                wide = runs.pivot(index="epoch", columns="seed", values=value)
+                ax.plot(wide.index, wide, color=CONDITION_COLOURS[condition], alpha=0.35, lw=0.9)
+                ax.plot(wide.index, wide.mean(axis=1), color=CONDITION_COLOURS[condition], lw=2.4)
+            axes[0, column].set_title(CONDITION_NAMES[condition])
+            axes[1, column].set_xlabel("epoch")
+            axes[1, column].xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes[0, 0].set_ylabel(ylabel)
+        axes[1, 0].set_ylabel("training accuracy")
+        plt.close(fig)
+    return fig
+
+
+def pairings(table: pd.DataFrame, measure: str) -> Figure:
+    """Spearman's rho of each network's measure with its own training accuracy, and with every other network's."""
+    rows = []
+    for condition in conditions_in(table):
+        runs = table[(table["labels"] == condition) & (table["epoch"] > 0)]
+        wide = [runs.pivot(index="seed", columns="epoch", values=v).to_numpy() for v in (measure, "train_accuracy")]
+        for i, m in enumerate(wide[0]):
+            for j, a in enumerate(wide[1]):
+                rows.append((CONDITION_NAMES[condition], "own" if i == j else "another's", correlation(m, a)))
+    long = pd.DataFrame(rows, columns=["condition", "accuracy series", "rho"])
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(7.2, 2.9))
+        palette = {"own": "#3b82c4", "another's": GREY}
+        options = {"hue_order": list(palette), "palette": palette, "dodge": True, "ax": ax}
+        sns.stripplot(long, x="rho", y="condition", hue="accuracy series", size=4.5, alpha=0.8, jitter=0.25, **options)
+        ax.axvline(0, color=INK, lw=0.8, alpha=0.5)
+        ax.set(xlim=(-1.05, 1.05), xlabel="Spearman's ρ over epochs 1, 2, …", ylabel="")
+        sns.move_legend(ax, "upper center", bbox_to_anchor=(0.5, -0.22), ncols=2, title="with accuracy of the network:")
+        plt.close(fig)
+    return fig
+
+
+def noise_scatter(grid: pd.DataFrame, measures: Sequence[str]) -> Figure:
+    """Final measures against test accuracy, one point per network, colour by the share of redrawn labels."""
+    last = grid[grid["epoch"] == grid["epoch"].max()]
+    with figure_style():
+        fig, axes = plt.subplots(1, len(measures), figsize=(7.6, 3.1), sharey=True, squeeze=False)
+        for ax, measure in zip(axes[0], measures, strict=True):
+            options = {"c": last["noise"], "cmap": "plasma", "vmin": -0.4, "vmax": 1.1, "s": 26, "linewidths": 0}
+            points = ax.scatter(last[measure], last["test_accuracy"], **options)
+            ax.set_xlabel(BASELINES[measure])
+            ax.set_title(f"ρ = {correlation(last[measure], last['test_accuracy']):.2f}")
+        axes[0][0].set_ylabel("test accuracy")
+        bar = fig.colorbar(points, ax=axes, label="share of labels redrawn", shrink=0.85)
+        bar.ax.set_ylim(0, 1)
+        plt.close(fig)
+    return fig
+
+
+def attack_matrix(table: pd.DataFrame) -> Figure:
+    """Which attacks flip which outcome: a row per attack, a column per data set.
+
+    Each test begins with the row of its registered outcome. Colour and shape: outcome. Shaded: an outcome that is not
+    the registered one; framed: one that changes the verdict, too.
+
+    Args:
+        table: rows of :func:`nbutils.pages.robustness.attacks`, best those of one hypothesis.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: the table has no rows.
+    """
+    if table.empty:
+        raise ValueError("table must have at least one row, received none")
+    names = list(dict.fromkeys(table["dataset"]))
+    registered = table.drop_duplicates(["dataset", "test"]).assign(attack=REGISTERED, flipped=False, moved=False)
+    whole = pd.concat([registered.assign(outcome=registered["registered"]), table])
+    rows = [(test, a) for test, own in whole.groupby("test") for a in ("", *dict.fromkeys(own["attack"]))]
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(3.4 + 0.75 * len(names), 0.9 + 0.2 * len(rows)))
+        for item in whole.itertuples():
+            x, y = names.index(item.dataset), rows.index((item.test, item.attack))
+            colour, marker, size = OUTCOMES[item.outcome]
+            if item.flipped:
+                edge = {"edgecolor": INK if item.moved else "none", "facecolor": f"{colour}38"}
+                ax.add_patch(plt.Rectangle((x - 0.42, y - 0.46), 0.84, 0.92, lw=1.1, **edge))
+            ax.scatter(x, y, marker=marker, s=size, color=colour, linewidths=0)
+        labels = [name or test for test, name in rows]
+        ax.set(yticks=range(len(rows)), xlim=(-0.6, len(names) - 0.4), ylim=(len(rows) - 0.4, -0.6))
+        ax.set_yticklabels(labels, fontsize=8.5)
+        for label, (_, name) in zip(ax.get_yticklabels(), rows, strict=True):
+            label.set_fontweight("normal" if name else "bold")
+        ax.set_xticks(range(len(names)), map(in_figure, names), rotation=30, ha="left", fontsize=8.5)
+        ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+        ax.grid(visible=False)
+        ax.spines[["left", "bottom"]].set_visible(False)
+        shown = [word for word in OUTCOMES if word in set(whole["outcome"])]
+        handles = [
+            Line2D([], [], ls="", color=OUTCOMES[word][0], marker=OUTCOMES[word][1], ms=6.5, mew=0, label=word)
+            for word in shown
+        ]
+        fig.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+        plt.close(fig)
+    return fig
+
+
+def forest(evidence: Sequence[Evidence]) -> Figure:
+    """Estimates with their intervals; the tick marks the threshold, the colour the outcome."""
+    tests = list(dict.fromkeys(e.test for e in evidence))
+    names = list(dict.fromkeys(e.dataset for e in evidence))
+    with figure_style():
+        fig, axes = plt.subplots(
+            1, len(tests), figsize=(1.55 * len(tests) + 0.8, 0.5 * len(names) + 1.5), squeeze=False
+        )
+        for ax, test in zip(axes[0], tests, strict=True):
+            for item in (e for e in evidence if e.test == test and e.planned):
+                y = names.index(item.dataset)
+                colour = OUTCOMES[item.outcome][0]
+                ax.plot([item.low, item.high], [y, y], color=colour, lw=2.4)
+                ax.plot(item.estimate, y, "o", color=colour, ms=6)
+                ax.axvline(item.threshold, color=INK, lw=0.9, alpha=0.6, ls=":")
+            ax.set(title=test, ylim=(len(names) - 0.5, -0.5), yticks=range(len(names)))
+            ax.set_yticklabels(map(in_figure, names) if ax is axes[0][0] else [])
+            ax.tick_params(axis="x", labelsize=8)
+        plt.close(fig)
+    return fig

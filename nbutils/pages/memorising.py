@@ -1,0 +1,583 @@
+"""Learning against memorising: networks matched by accuracy, the turning point, and when each measure notices."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, ScalarFormatter
+from scipy import stats
+
+from nbutils.data.catalogue import parse_name
+from nbutils.data.datasets import TITLES
+from nbutils.runs.models import hidden_widths
+from nbutils.series import Turn, left_out_rise, turning_point, when_reached
+from nbutils.stats import bootstrap_interval
+from nbutils.study.archive import MEMORISED
+from nbutils.study.conclusions import counted
+from nbutils.study.results import Results, as_studies
+from nbutils.support.arguments import checked
+from nbutils.support.checks import as_frame
+from nbutils.support.display import GREY, INK, figure_style, format_number
+
+__all__ = [
+    "BESIDE",
+    "ENTROPIES",
+    "accuracy_figure",
+    "answers",
+    "at_turn",
+    "clock_table",
+    "clock_words",
+    "course_figure",
+    "learners",
+    "learning_figure",
+    "long_runs",
+    "matched_table",
+    "random_networks",
+    "rate_sentence",
+    "revival_table",
+    "short_figure",
+    "title_of",
+    "turn_of",
+    "turning_table",
+    "turns_beside",
+    "turns_near",
+]
+
+# Column of the results -> what a panel calls it.
+ENTROPIES = {
+    "binned_entropy": "paper's entropy (bits)",
+    "pattern_entropy": "pattern entropy (bits)",
+    "class_conditional_entropy": "class-conditional (bits)",
+    "firing_entropy": "firing entropy (bits)",
+    "modularity": "modularity Q",
+}
+BESIDE = {
+    "parameter_norm": "parameter norm",
+    "distance": "distance from start",
+    "dead_share": "dead neurons (share)",
+    "effective_rank": "effective rank",
+    "sharpness": "sharpness (nats)",
+    "margin": "margin",
+    "mean_activity": "mean activity",
+    "unique_patterns": "unique patterns (share)",
+}
+
+
+@checked
+def long_runs(studies: Sequence[Results]) -> pd.DataFrame:
+    """The memorising run of every data set, trained epochs only, as the paper's series has them.
+
+    Args:
+        studies: results of data sets.
+
+    Returns:
+        Rows of `part("memorising")` with `title` (of the data set), `images` (in the training set), `updates` (of the
+        weights so far), `chance` (training accuracy of a guess, 1 / classes), and `living_entropy` (the paper's entropy
+        divided by the number of living neurons, at least one, bits).
+    """
+    return _placed([(r, r.part("memorising")) for r in as_studies(studies)])
+
+
+@checked
+def random_networks(studies: Sequence[Results]) -> pd.DataFrame:
+    """The networks of the condition with random labels, trained epochs only; empty where no data set has them.
+
+    Args:
+        studies: results of data sets.
+
+    Returns:
+        As :func:`long_runs`.
+    """
+    tables = [(r, r.conditions()) for r in as_studies(studies) if len(r.table)]
+    return _placed([(r, table[table["labels"] == "random"]) for r, table in tables])
+
+
+def learners(result: Results) -> pd.DataFrame:
+    """Networks that learned the true labels of the images that the memorising run saw, trained epochs only.
+
+    Args:
+        result: of one data set.
+
+    Returns:
+        Rows of `result.table` from its conditions and its grid of label noise; empty without a memorising run.
+    """
+    table, images = result.table, result.part("memorising")["dataset"].unique()
+    ours = table["parts"].str.split().map(lambda parts: bool({"conditions", "noise"} & set(parts))).astype(bool)
+    return table[ours & (table["labels"] == "true") & table["dataset"].isin(images) & (table["epoch"] > 0)]
+
+
+def turn_of(run: pd.DataFrame, column: str, *, downward: bool = False) -> Turn:
+    """Where a measure of one run turns upward, or downward, see :func:`nbutils.series.turning_point`.
+
+    Args:
+        run: rows of one run, in the order of its epochs.
+        column: the measure.
+        downward: look for the top of the highest hill instead; `fall` is then the climb before it, `rise` the descent.
+
+    Examples:
+        >>> turn_of(pd.DataFrame({"epoch": [1, 2, 3, 4, 5], "q": [1, 3, 5, 3, 1]}), "q", downward=True).epoch
+        3.0
+    """
+    values = run[column].to_numpy()
+    return turning_point(-values if downward else values, run["epoch"].to_numpy())
+
+
+def at_turn(run: pd.DataFrame, turn: Turn, column: str) -> float:
+    """A column of one run at its turning point.
+
+    Args:
+        run: rows of one run.
+        turn: see :func:`turn_of`.
+        column: what is asked for.
+
+    Returns:
+        Its value at the epoch of the turn; NaN where there is none.
+
+    Examples:
+        >>> run = pd.DataFrame({"epoch": [1, 2, 3], "q": [2, 1, 2], "accuracy": [0.1, 0.2, 0.3]})
+        >>> at_turn(run, turn_of(run, "q"), "accuracy")
+        nan
+    """
+    return float(run.loc[run["epoch"] == turn.epoch, column].iloc[0]) if turn.found else float("nan")
+
+
+@checked
+def turning_table(runs: pd.DataFrame, measures: Mapping[str, str] = ENTROPIES) -> pd.DataFrame:
+    """Where each measure of each long run turns upward.
+
+    Args:
+        runs: see :func:`long_runs`.
+        measures: column -> name.
+
+    Returns:
+        One row per data set and measure: `data set`, `measure`, `lowest at` (epoch, NaN where it does not turn),
+        `accuracy there` (training), `rising from` (epoch), `fall, %`, `rise, %` and `end, %` (of the value after the
+        first epoch), see :class:`nbutils.series.Turn`.
+    """
+    as_trained(runs, "runs", tuple(measures), ("title", "epoch"))
+    rows = []
+    for title, run in runs.groupby("title", sort=False):
+        for column, name in measures.items():
+            turn, first = turn_of(run, column), abs(run[column].iloc[0])
+            shares = (100 * size / first if first else np.nan for size in (turn.fall, turn.rise, turn.end))
+            rows.append((title, name, turn.epoch, at_turn(run, turn, "train_accuracy"), turn.rising_from, *shares))
+    columns = ["data set", "measure", "lowest at", "accuracy there", "rising from", "fall, %", "rise, %", "end, %"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def as_trained(runs: Any, name: str, measures: Sequence[str], key: Sequence[str]) -> pd.DataFrame:
+    """Rows of :func:`long_runs` with at least these measures, the epochs of each run in their order."""
+    found = as_frame(runs, ("run",), name, finite=("epoch", "train_accuracy", *measures), key=key)
+    if found.groupby(list(key[:-1]), sort=False)["epoch"].diff().le(0).any():
+        raise ValueError(f"{name} must hold the epochs of each run in their order, received another")
+    return found
+
+
+def turns_beside(runs: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
+    """Epochs at which measures of the long runs turn, upward or downward.
+
+    Args:
+        runs: see :func:`long_runs`.
+        measures: column -> name.
+
+    Returns:
+        One row per measure: `measure`, and one column of words per data set, such as "lowest 12", "highest 40", or "–".
+    """
+    found = {"measure": list(measures.values())}
+    for title, run in runs.groupby("title", sort=False):
+        found[title] = [_extremes(run, column) for column in measures]
+    return pd.DataFrame(found)
+
+
+def turns_near(runs: pd.DataFrame, column: str, measures: Mapping[str, str], within: int = 2) -> dict[str, list[str]]:
+    """Measures that turn, upward or downward, when another one turns upward.
+
+    Args:
+        runs: see :func:`long_runs`.
+        column: the measure whose turning point is looked at.
+        measures: column -> name of the others.
+        within: how many epochs apart two turning points may be.
+
+    Returns:
+        Title of the data set -> names; only data sets on which `column` turns.
+    """
+    found = {}
+    for title, run in runs.groupby("title", sort=False):
+        if not (own := turn_of(run, column)).found:
+            continue
+        both = {name: [turn_of(run, c, downward=d).epoch for d in (False, True)] for c, name in measures.items()}
+        found[title] = [
+            name
+            for name, epochs in both.items()
+            if np.nanmin([np.inf, *np.abs(np.array(epochs) - own.epoch)]) <= within
+        ]
+    return found
+
+
+@checked
+def matched_table(studies: Sequence[Results], measures: Mapping[str, str] = ENTROPIES) -> pd.DataFrame:
+    """Learning beside memorising at equal training accuracy.
+
+    Every network that learned the true labels of the same images is compared, epoch by epoch, with the memorising run
+    when that first reached the same training accuracy (:func:`nbutils.series.when_reached`), then averaged over its
+    epochs.
+
+    Args:
+        studies: results of data sets.
+        measures: column -> name.
+
+    Returns:
+        One row per data set and measure: `data set`, `measure`, `networks` (that could be compared), `learning`,
+        `memorising` (means), `difference` (learning minus memorising), `low`, `high` (95 % interval over the networks
+        that learned; of the other kind there is one run). NaN where no accuracy was reached by both. Data sets without
+        a memorising run are left out.
+    """
+    rows = []
+    for result in as_studies(studies):
+        if (run := long_runs([result])).empty:
+            continue
+        own, title = learners(result), title_of(result)
+        for table in (run, own):
+            as_frame(table, ("run",), "the table of studies", finite=("train_accuracy", *measures))
+        for column, name in measures.items():
+            reached = when_reached(run["train_accuracy"], run[column], own["train_accuracy"])
+            both = own.assign(memorising=reached)[np.isfinite(reached)]
+            means = both.groupby("run")[[column, "memorising"]].mean()
+            gaps = (means[column] - means["memorising"]).to_numpy()
+            middle = [values.mean() for values in (means[column], means["memorising"], pd.Series(gaps))]
+            rows.append((title, name, len(gaps), *middle, *bootstrap_interval(gaps, np.random.default_rng(0))))
+    columns = ["data set", "measure", "networks", "learning", "memorising", "difference", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _placed(parts: Sequence[tuple[Results, pd.DataFrame]]) -> pd.DataFrame:
+    """Tables of several data sets as one, each row with what it needs to be compared."""
+    found = []
+    for result, table in parts:
+        if table.empty:
+            continue
+        numbers = ("epoch", "dead_share", "binned_entropy")
+        as_frame(table, ("run", "dataset"), "the table of studies", finite=numbers)
+        as_frame(result.runs, ("model",), "the runs of studies", finite=("batch_size",), key=("run",))
+        if missing := [name for name in ("train", "classes") if name not in result.about]:
+            raise ValueError(f"studies must say {missing[0]!r} in what they know about their data, received none")
+        fewer = parse_name(table["dataset"].iloc[0]).thousands
+        images = 1000 * fewer if fewer else result.about["train"]
+        runs = result.runs.set_index("run")
+        batches = -(-images // table["run"].map(runs["batch_size"]))
+        neurons = table["run"].map(runs["model"].map(lambda model: sum(hidden_widths(model))))
+        living = (neurons * (1 - table["dead_share"])).clip(lower=1)
+        placed = table.assign(title=title_of(result), images=images, chance=1 / len(result.about["classes"]))
+        placed = placed.assign(updates=table["epoch"] * batches, living_entropy=table["binned_entropy"] / living)
+        found.append(placed[table["epoch"] > 0])
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+
+
+def title_of(result: Results) -> str:
+    """What readers call the data set of a study."""
+    return TITLES[parse_name(result.dataset).base]
+
+
+def _extremes(run: pd.DataFrame, column: str) -> str:
+    turns = {"lowest": turn_of(run, column), "highest": turn_of(run, column, downward=True)}
+    return ", ".join(f"{word} {turn.epoch:.0f}" for word, turn in turns.items() if turn.found) or "–"
+
+
+COLOURS = ("#3b82c4", "#d97a1a", "#2a9d6f", "#a35cc4")
+ACCURACIES = {
+    "train_accuracy": ("training labels as given", "#a35cc4", "-"),
+    "true_accuracy": ("true labels of the training images", "#3b82c4", "-"),
+    "test_accuracy": ("test images", "#d97a1a", "--"),
+}
+LATE = (8, 9)  # epochs from which on the paper's entropy rises with random labels
+ACROSS = 3  # panels side by side
+NAMES = {"epoch": "epoch", "train_accuracy": "training accuracy"}
+
+
+def accuracy_figure(runs: pd.DataFrame) -> Figure:
+    """Three accuracies over the epochs of each long run; dotted: chance.
+
+    Args:
+        runs: see :func:`nbutils.pages.memorising.long_runs`.
+    """
+    with figure_style():
+        fig, axes = _grid(runs["title"].nunique(), 2.5, sharey=True)
+        for ax, (title, run) in zip(axes, runs.groupby("title", sort=False), strict=True):
+            for column, (label, colour, line) in ACCURACIES.items():
+                ax.plot(run["epoch"], run[column], color=colour, ls=line, lw=1.8, label=label)
+            ax.axhline(run["chance"].iloc[0], color=INK, lw=1, ls=":", alpha=0.7)
+            ax.set(title=title, ylim=(0, 1.02), xlabel="epoch")
+            ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        columns = 3 if len(axes) >= ACROSS else 1  # a narrow figure has no room for names side by side
+        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=columns)
+        plt.close(fig)
+    return fig
+
+
+def course_figure(runs: pd.DataFrame, measures: Mapping[str, str], x: str = "epoch", mark: str = "") -> Figure:
+    """Measures of the long runs over epochs (on a logarithmic axis) or training accuracy, one colour per data set.
+
+    Args:
+        runs: see :func:`nbutils.pages.memorising.long_runs`.
+        measures: column -> title of its panel.
+        x: "epoch" or "train_accuracy".
+        mark: column whose turning point is marked by a dot on all curves; "" marks each curve's own.
+    """
+    with figure_style():
+        fig, axes = _grid(len(measures), 2.1)
+        for ax, (column, name) in zip(axes, measures.items(), strict=True):
+            for (title, run), colour in zip(runs.groupby("title", sort=False), COLOURS, strict=False):
+                ax.plot(run[x], run[column], color=colour, lw=1.5, label=title)
+                _dot(ax, run, mark or column, x, column, colour)
+            ax.set(title=name, xlabel=NAMES[x])
+            if x == "epoch":
+                _logarithmic(ax)
+        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        plt.close(fig)
+    return fig
+
+
+def short_figure(networks: pd.DataFrame, measure: str, name: str) -> Figure:
+    """A measure of every network with random labels, and their mean; dots: turning points; band: the paper's epochs.
+
+    Args:
+        networks: see :func:`nbutils.pages.memorising.random_networks`.
+        measure: column.
+        name: what the axis calls it.
+    """
+    with figure_style():
+        titles = networks["title"].nunique()
+        fig, axes = plt.subplots(1, titles, figsize=(3.8 * max(titles, 1.4), 3.0), squeeze=False)
+        for ax, (title, table) in zip(axes[0], networks.groupby("title", sort=False), strict=True):
+            ax.axvspan(LATE[0] - 0.5, LATE[1] + 0.5, color=GREY, alpha=0.2, lw=0)
+            for _, run in table.groupby("run", sort=False):
+                ax.plot(run["epoch"], run[measure], color=COLOURS[3], alpha=0.35, lw=0.9)
+                _dot(ax, run, measure, "epoch", measure, COLOURS[3])
+            mean = table.groupby("epoch")[measure].mean()
+            ax.plot(mean.index, mean, color=COLOURS[3], lw=2.4)
+            ax.set(title=title, xlabel="epoch")
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes[0][0].set_ylabel(name)
+        plt.close(fig)
+    return fig
+
+
+def learning_figure(studies: Sequence[Results], measures: Mapping[str, str]) -> Figure:
+    """Measures against training accuracy: the memorising run as a line, networks with true labels as dots.
+
+    Args:
+        studies: results of data sets; those without a memorising run are left out.
+        measures: column -> title of its panels.
+    """
+    pairs = [(run, learners(result)) for result in studies if len(run := long_runs([result]))]
+    with figure_style():
+        size = (2.55 * len(measures), 1.9 * len(pairs) + 0.6)
+        fig, axes = plt.subplots(len(pairs), len(measures), figsize=size, sharex=True, squeeze=False)
+        for row, (run, own) in zip(axes, pairs, strict=True):
+            for ax, column in zip(row, measures, strict=True):
+                ax.plot(run["train_accuracy"], run[column], color=COLOURS[3], lw=1.6, label="memorising, one run")
+                dots = {"s": 14, "color": COLOURS[0], "alpha": 0.6, "linewidths": 0}
+                ax.scatter(own["train_accuracy"], own[column], label="learning, one dot an epoch", zorder=3, **dots)
+            row[0].set_ylabel(run["title"].iloc[0])
+        for ax, name in zip(axes[0], measures.values(), strict=True):
+            ax.set_title(name)
+        for ax in axes[-1]:
+            ax.set(xlabel="training accuracy", xlim=(0, 1.03))
+        fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        plt.close(fig)
+    return fig
+
+
+def _grid(panels: int, height: float, **options: bool) -> tuple[Figure, list[Axes]]:
+    """Panels in rows of at most three; places that are left over stay empty."""
+    across = min(panels, ACROSS)
+    down = -(-panels // across)
+    size = (2.1 + 1.85 * across, height * down + 0.5)
+    fig, axes = plt.subplots(down, across, figsize=size, squeeze=False, **options)
+    for ax in axes.flat[panels:]:
+        ax.set_axis_off()
+    return fig, list(axes.flat[:panels])
+
+
+def _dot(ax: Axes, run: pd.DataFrame, turning: str, x: str, y: str, colour: str) -> None:
+    """A dot where a measure turns upward, if it does."""
+    turn = turn_of(run, turning)
+    if turn.found:
+        ax.plot(at_turn(run, turn, x), at_turn(run, turn, y), "o", color=colour, ms=5.5, mec="white", mew=0.8)
+
+
+def _logarithmic(ax: Axes) -> None:
+    ax.set_xscale("log")
+    ax.set_xticks([t for t in (1, 3, 10, 30, 100, 300) if t <= ax.get_xlim()[1]])
+    ax.xaxis.set_major_formatter(ScalarFormatter())
+    ax.minorticks_off()
+
+
+CLOCKS = {"epoch": "epoch", "updates": "updates", "accuracy": "train_accuracy"}
+NEAR = 0.05  # training accuracies that differ by no more count as the same
+
+
+def rate_sentence(studies: Sequence[Results]) -> str:
+    """Learning rates and longest durations of the long runs, and what became of runs at the paper's rate.
+
+    Args:
+        studies: results of data sets.
+    """
+    titles, reached = defaultdict(list), []
+    for result in studies:
+        if not (run := result.part("memorising")).empty:
+            settings = result.runs.set_index("run").loc[run["run"].iloc[0]]
+            titles[f"{settings['learning_rate']:g} for up to {settings['epochs']:,} epochs"].append(title_of(result))
+        if not (run := result.part("hurried")).empty:
+            last = run.loc[run["epoch"].idxmax()]
+            reached.append(f"{last['train_accuracy']:.2f} after {last['epoch']} epochs on {title_of(result)}")
+    text = f"Learning rate of the long runs: {'; '.join(f'{rate} on {counted(n)}' for rate, n in titles.items())}."
+    if not reached:
+        return text
+    return f"{text} At the paper's rate, training accuracy came no further than {'; '.join(reached)}."
+
+
+@checked
+def clock_table(long: pd.DataFrame, networks: pd.DataFrame, measure: str = "binned_entropy") -> pd.DataFrame:
+    """When a measure turns upward in the long run of each data set, and in its networks of few epochs.
+
+    Args:
+        long: see :func:`nbutils.pages.memorising.long_runs`.
+        networks: see :func:`nbutils.pages.memorising.random_networks`.
+        measure: column.
+
+    Returns:
+        One row per data set and kind of run: `data set`, `kind` ("long" or "short"), `runs`, `turn` (how many do),
+        their `share` (exact 95 % interval); of those that turn, the means of `epoch`, `updates` and training `accuracy`
+        at the turn; of all, the means of the accuracy at the `end` and of the `rise` (see
+        :func:`nbutils.series.left_out_rise`; NaN for a single run). Means have 95 % bootstrap intervals over runs, in
+        columns ending in ` low` and ` high`; NaN for a single run.
+    """
+    for name, table in (("long", long), ("networks", networks)):
+        if len(table.columns):  # without any run there are no columns either
+            as_trained(table, name, ("updates", measure), ("title", "run", "epoch"))
+    rows = []
+    for title in dict.fromkeys(long["title"] if len(long) else ()):
+        for kind, table in (("long", long), ("short", networks)):
+            own = table[table["title"] == title] if len(table) else table
+            if len(own):
+                rows.append({"data set": title, "kind": kind, **_clocks(own, measure)})
+    return pd.DataFrame(rows)
+
+
+def clock_words(clocks: pd.DataFrame) -> pd.DataFrame:
+    """A clock table for readers: what is told down, runs across, intervals in brackets.
+
+    Args:
+        clocks: see :func:`clock_table`.
+
+    Returns:
+        A table of words, its first column empty-named.
+    """
+    lines = {
+        "runs that turn": lambda row: f"{row['turn']} of {row['runs']}",
+        "share of them": lambda row: _words(row, "share", 2),
+        "epoch": lambda row: _words(row, "epoch", 1),
+        "updates": lambda row: _words(row, "updates", 0),
+        "training accuracy there": lambda row: _words(row, "accuracy", 2),
+        "training accuracy at the end": lambda row: _words(row, "end", 2),
+        "rise where the others turn (bits)": lambda row: _words(row, "rise", 1),
+    }
+    found = {"": list(lines)}
+    for _, row in clocks.iterrows():
+        found[f"{row['data set']}, {row['kind']}"] = [tell(row) for tell in lines.values()]
+    return pd.DataFrame(found)
+
+
+def revival_table(long: pd.DataFrame, networks: pd.DataFrame) -> pd.DataFrame:
+    """How many runs turn by the paper's entropy, how many per living neuron, and how often neurons come back to life.
+
+    The paper's entropy is a sum to which a dead neuron adds 0: it rises when dead neurons fire again.
+
+    Args:
+        long: see :func:`nbutils.pages.memorising.long_runs`.
+        networks: see :func:`nbutils.pages.memorising.random_networks`.
+
+    Returns:
+        One row per data set and kind of run: `data set`, `kind`, `runs`, of how many of them `the sum` turns upward,
+        how many of these have `fewer dead since` then, and of how many `per living neuron` turns upward.
+    """
+    rows = []
+    for kind, table in (("long", long), ("short", networks)):
+        for title, own in table.groupby("title", sort=False) if len(table) else ():
+            runs = [run for _, run in own.groupby("run", sort=False)]
+            turned = [(run, turn) for run in runs if (turn := turn_of(run, "binned_entropy")).found]
+            fewer = sum(run["dead_share"].iloc[-1] < at_turn(run, turn, "dead_share") for run, turn in turned)
+            still = sum(turn_of(run, "living_entropy").found for run in runs)
+            counts = {"the sum": len(turned), "fewer dead since": fewer, "per living neuron": still}
+            rows.append({"data set": title, "kind": kind, "runs": len(runs), **counts})
+    return pd.DataFrame(rows)
+
+
+def answers(clocks: pd.DataFrame) -> dict[str, str]:
+    """Whether memorising could explain a late rise, in words, by data set.
+
+    Args:
+        clocks: see :func:`clock_table`.
+
+    Returns:
+        Title of the data set -> a sentence that begins with "possible", "unlikely" or "open". Possible means: the long
+        run turns upward; so do most short ones, with the interval of their `rise` above 0; they turn at training
+        accuracies that differ by at most 0.05; and the short ones memorise at least 0.05 more after the turn.
+    """
+    found = {}
+    for title, rows in clocks.groupby("data set", sort=False):
+        kinds = {row["kind"]: row for _, row in rows.iterrows()}
+        found[title] = _answer(kinds["long"], kinds.get("short"))
+    return found
+
+
+def _clocks(table: pd.DataFrame, measure: str) -> dict[str, float]:
+    runs = [run for _, run in table.groupby("run", sort=False)]
+    turns = [turn_of(run, measure) for run in runs]
+    turned, several = sum(turn.found for turn in turns), len(runs) > 1
+    low, high = stats.binomtest(turned, len(runs)).proportion_ci() if several else (np.nan, np.nan)
+    found = {"runs": len(runs), "turn": turned, "share": turned / len(runs), "share low": low, "share high": high}
+    for name, column in CLOCKS.items():
+        found |= _mean(name, [at_turn(run, turn, column) for run, turn in zip(runs, turns, strict=True)])
+    found |= _mean("end", [run["train_accuracy"].iloc[-1] for run in runs])
+    shared = min(len(run) for run in runs)
+    return found | _mean("rise", left_out_rise([run[measure].to_numpy()[:shared] for run in runs]))
+
+
+def _mean(name: str, values: list[float] | np.ndarray) -> dict[str, float]:
+    known = np.asarray(values)[np.isfinite(values)]
+    low, high = bootstrap_interval(known, np.random.default_rng(0))
+    return {name: known.mean() if len(known) else np.nan, f"{name} low": low, f"{name} high": high}
+
+
+def _words(row: pd.Series, name: str, digits: int) -> str:
+    middle, low, high = (format_number(row[name + end], digits) for end in ("", " low", " high"))
+    return f"{middle} ({low}\u00a0to\u00a0{high})" if np.isfinite(row[f"{name} low"]) else middle
+
+
+def _answer(run: pd.Series, networks: pd.Series | None) -> str:
+    reached, here = format_number(run["end"], 2), format_number(run["accuracy"], 2)
+    if run["end"] < MEMORISED:
+        return f"open; the long run reached a training accuracy of {reached} only"
+    if not run["turn"]:
+        return f"unlikely; the long run memorised ({reached}), but its entropy did not turn upward clearly"
+    if networks is None:
+        return f"open; the entropy of the long run turned at {here}, and there are no short runs with random labels"
+    there, end = format_number(networks["accuracy"], 2), format_number(networks["end"], 2)
+    if networks["share"] <= 0.5 or not networks["rise low"] > 0:
+        return f"open; the entropy of the long run turned at {here}, that of the short runs shows no clear turn"
+    if abs(run["accuracy"] - networks["accuracy"]) > NEAR:
+        return f"unlikely; the entropy of the long run turned at {here}, that of the short runs at {there}"
+    if networks["end"] - networks["accuracy"] < NEAR:
+        return f"unlikely; after their turn at {there} the short runs memorised hardly more ({end} at the end)"
+    return (
+        f"possible; the entropy turned at {here} in the long run and at {there} in the short ones, which reached {end}"
+    )

@@ -1,0 +1,248 @@
+"""Inside a notebook: check its parameters, get its runs with progress, say where the numbers come from."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from IPython import get_ipython
+from IPython.display import display
+from matplotlib.figure import Figure
+
+from nbutils.data.datasets import DATASETS, load_dataset
+from nbutils.pages.portraits import sample_images
+from nbutils.study.archive import archive_folder, read_archive
+from nbutils.study.comparisons import between_run_table, level_table
+from nbutils.study.conclusions import counted
+from nbutils.study.hypotheses import Evidence, collect_evidence, headline, is_registered, verdict
+from nbutils.study.results import Results
+from nbutils.support.arguments import checked
+from nbutils.support.display import Html, callout, format_number, interval_text, say, show, show_table
+from nbutils.support.provenance import provenance
+from nbutils.sweeps.measurements import record
+from nbutils.sweeps.parameters import TEMPLATES, check_parameters
+
+__all__ = ["Page", "open_page"]
+
+NO_GRID = "The study has no grid of label noise on this data set, so networks are not compared with each other here."
+TRAINING = ("seeds", "seed", "epochs", "density", "device", "jobs")  # parameters of runs that are made, not read
+# Hypothesis -> what it is about, and its page.
+CLAIMS = {
+    "H1": ("communities", "h1_communities"),
+    "H2": ("modularity", "h2_modularity"),
+    "H3": ("entropy", "h3_entropy"),
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """A notebook with checked parameters.
+
+    Attributes:
+        template: name of the notebook.
+        parameters: its parameters, checked.
+    """
+
+    template: str
+    parameters: Any
+
+    @cached_property
+    def all_results(self) -> list[Results]:
+        """Results of every data set of the study, the page's own first.
+
+        Read from committed tables where the page asks for them and they are there; else missing runs are computed, with
+        progress.
+        """
+        studies = self.parameters.studies()
+        return [
+            read_archive(archive_folder(name), name) if study is None else self._compute(name, study)
+            for name, study in studies.items()
+        ]
+
+    @property
+    def results(self) -> Results:
+        """Results of the page's own data set."""
+        return self.all_results[0]
+
+    @cached_property
+    def evidence(self) -> list[Evidence]:
+        """All tests of the study, p values adjusted over all its data sets."""
+        return collect_evidence(self.all_results)
+
+    def tests(self, hypothesis: str, registered: bool = True) -> list[Evidence]:
+        """Tests of one hypothesis on the page's own data set: those that decide, or the exploratory ones."""
+        own = [e for e in self.evidence if e.dataset == self.parameters.dataset and e.hypothesis == hypothesis]
+        return [e for e in own if is_registered(e) == registered]
+
+    def show_verdict(self, hypothesis: str, claim: str) -> Html:
+        """The verdict box, computed from the registered tests; the verdict and its tests are recorded for sweeps."""
+        tests = self.tests(hypothesis)
+        for test in tests:
+            record(test.test, test.estimate, low=test.low, high=test.high)
+        record(f"{hypothesis} verdict", verdict(tests) if tests else "inconclusive")
+        if not tests:
+            return callout(f"{hypothesis}: inconclusive", "No run of this data set finished.", "inconclusive")
+        word = verdict(tests)
+        parts = "; ".join(f"{e.test} {e.outcome}, {_with_interval(e)}" for e in tests)
+        return callout(f"{hypothesis} on {self.parameters.dataset}: {word}", f"Claim: {claim} Tests: {parts}.", word)
+
+    def show_verdicts(self) -> Html:
+        """Verdict of every hypothesis on every data set, with its main effect; recorded for sweeps."""
+        rows = []
+        for name in self._datasets():
+            cells = [name]
+            for hypothesis, (_, page) in CLAIMS.items():
+                word, misses, main = headline(self.evidence, name, hypothesis)
+                record(f"{hypothesis} verdict on {name}", word)
+                effect = f", {main.test} {_with_interval(main)}" if main else ""
+                linked = f"[{word}](../{name}/{page}.html)" if name in DATASETS else word  # others have no pages
+                cells.append(f"{linked}{misses}{effect}")
+            rows.append(cells)
+        columns = ["data set", *(f"{h}: {claim}" for h, (claim, _) in CLAIMS.items())]
+        caption = (
+            "Verdicts, computed from the registered tests: which they miss, and the main effect with its 95 % interval."
+        )
+        return show_table(pd.DataFrame(rows, columns=columns), caption, names=("data set",))
+
+    def show_tests(self, hypothesis: str) -> Html:
+        """All tests of a hypothesis on this data set as a table: registered first, then exploratory."""
+        tests = self.tests(hypothesis) + self.tests(hypothesis, registered=False)
+        family = counted(self._datasets())
+        caption = (
+            f"Tests of {hypothesis}. Rows with true labels, or all noise levels, were registered and decide; their p "
+            f"values are adjusted (Holm) over all registered tests on {family}. The other rows explore."
+        )
+        rows = [
+            (
+                e.condition,
+                e.test,
+                e.question,
+                _with_interval(e),
+                f"{format_number(e.p_value)} ({format_number(e.adjusted)})" if np.isfinite(e.p_value) else "–",
+                e.outcome,
+            )
+            for e in tests
+        ]
+        columns = ["labels", "test", "effect", "estimate (95 % interval)", "p (adjusted)", "outcome"]
+        return show_table(pd.DataFrame(rows, columns=columns), caption)
+
+    def source(self) -> str:
+        """Where a page's numbers come from, for captions."""
+        shown = [self.results] if hasattr(self.parameters, "dataset") else self.all_results
+        kept, live = ([r for r in shown if (r.computed is None) == committed] for committed in (True, False))
+        computed = sum(r.computed for r in live)
+        how = f"{computed} computed now, the rest read from the store" if computed else "read from the store"
+        words = ((kept, "in the committed tables"), (live, how))
+        parts = [f"{sum(len(r.runs) for r in group)} runs {where}" for group, where in words if group]
+        commits = sorted({commit for r in shown for commit in r.commits})
+        return f"Source: {', and '.join(parts)}; trained at commit {', '.join(commits)}."
+
+    def show_data(self) -> Html:
+        """Sample images of the page's data set, or where they are shown if the page reads committed tables only."""
+        about = self.results.about
+        facts = f"`{about['name']}`: {about['about']} ({about['origin']})"
+        if self.results.computed is None:
+            return say(f"The images, {facts}, are shown on the page of the data set.")
+        figure = sample_images(load_dataset(about["name"]))
+        return show(figure, f"Training images of {facts}.", "Rows of small images, two per class.")
+
+    def show(self, figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Html:
+        """A figure whose caption ends with where its numbers come from."""
+        return show(figure, f"{caption} {self.source()}", alt, min_width=min_width)
+
+    def show_between(self, figure: Callable[[pd.DataFrame], Figure], caption: str, alt: str) -> Html:
+        """A figure of the grid of label noise, or a sentence that this data set has none."""
+        grid = self.results.noise_grid()
+        if grid.empty:
+            return say(NO_GRID)
+        return self.show(figure(grid), f"{caption} Networks trained on `{grid['dataset'].iloc[0]}`.", alt)
+
+    def show_between_table(self, columns: Collection[str], caption: str) -> Html:
+        """Rank correlation of measures with test accuracy between networks, or a sentence that there is no grid."""
+        grid = self.results.noise_grid()
+        if grid.empty:
+            return say("Without that grid there are no correlations between networks to list.")
+        table = between_run_table(grid, columns)
+        return show_table(table, f"{caption} Intervals resample noise levels.", digits=2)
+
+    def show_levels(self, columns: Sequence[str]) -> Html:
+        """What became of the networks of each level of label noise; nothing without a grid."""
+        grid = self.results.noise_grid()
+        if grid.empty:
+            return Html("", "")
+        caption = "The networks of each level at the end: means. Chance is 1 divided by the number of classes."
+        return show_table(level_table(grid, columns), caption, digits=2)
+
+    def show_failures(self) -> Html:
+        """Runs that failed, or a sentence that none did."""
+        failed = self.results.failed
+        if failed.empty:
+            return say(f"All {len(self.results.runs)} runs of this data set finished.")
+        return show_table(failed, f"{len(failed)} of {len(self.results.runs)} runs failed and are left out everywhere.")
+
+    def _datasets(self) -> list[str]:
+        return list(self.parameters.studies())
+
+    def _compute(self, name: str, study: Any) -> Results:
+        handle = None
+
+        def progress(finished: int, missing: int) -> None:
+            nonlocal handle
+            text = say(f"{name}: {finished} of {missing} missing runs trained and measured.")
+            if handle is None:
+                handle = display(text, display_id=True)
+            elif handle:
+                handle.update(text)
+
+        return study.compute(self.parameters.jobs or None, progress)
+
+
+def _with_interval(evidence: Evidence) -> str:
+    return interval_text(evidence.estimate, evidence.low, evidence.high)
+
+
+@checked
+def open_page(template: str, namespace: Mapping[str, Any]) -> Page:
+    """Check a notebook's parameters and show where it runs. Call it with `globals()` right after the imports.
+
+    Args:
+        template: name of the notebook, such as "h2_modularity".
+        namespace: the notebook's variables.
+
+    Returns:
+        The :class:`Page`.
+
+    Raises:
+        ValueError: a parameter has a wrong type or value, or papermill injected a name that the template does not have.
+    """
+    fields = TEMPLATES[template].model_fields if template in TEMPLATES else {}
+    values = {name: namespace[name] for name in fields if name in namespace}
+    page = Page(template, check_parameters(template, values, given=[*values, *_injected_names()]))
+    origin = provenance()
+    versions = origin["versions"]
+    studies = page.parameters.studies().values()
+    unused = TRAINING if studies and not any(studies) else ()  # the runs of committed tables are what they are
+    shown = [f"{name} = {value!r}" for name, value in page.parameters.model_dump().items() if name not in unused]
+    line = (
+        f"Checked: {', '.join(shown)}. Commit "
+        f"`{origin['commit']}`, Python {versions['python']}, torch {versions['torch']}, {origin['device']}."
+    )
+    display(say(line))
+    return page
+
+
+def _injected_names() -> list[str]:
+    """Names assigned in the cell that papermill put in, if there is one."""
+    shell = get_ipython()
+    cells = shell.user_ns.get("In", []) if shell else []
+    names = []
+    for cell in cells:
+        if cell.lstrip().startswith("# Parameters"):
+            targets = [t for node in ast.parse(cell).body if isinstance(node, ast.Assign) for t in node.targets]
+            names += [t.id for t in targets if isinstance(t, ast.Name)]
+    return names

@@ -1,0 +1,185 @@
+"""Portraits of one data set or one network: its images, its graph, its communities."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import networkx as nx
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from nbutils.data.datasets import Dataset
+from nbutils.data.datasheets import readable
+from nbutils.graphs import to_networkx
+from nbutils.support.display import GREY, figure_style, in_figure
+from nbutils.tracking import answers_to
+
+__all__ = [
+    "class_brightness",
+    "class_counts",
+    "community_classes",
+    "graph_drawing",
+    "mean_images",
+    "sample_images",
+    "training_curves",
+]
+
+
+def sample_images(data: Dataset, per_class: int = 2) -> Figure:
+    """The first training images of each class under its name; a class may have fewer."""
+    return _pictures(data, [data.train_pixels[data.train_true == k][:per_class] for k in range(len(data.classes))])
+
+
+def mean_images(data: Dataset) -> Figure:
+    """The mean training image of each class, laid out likewise."""
+    means = [data.train_pixels[data.train_true == k].mean(axis=0, keepdims=True) for k in range(len(data.classes))]
+    return _pictures(data, [np.rint(mean).astype(np.uint8) for mean in means])
+
+
+def _pictures(data: Dataset, shown: Sequence[np.ndarray]) -> Figure:
+    """Pictures of each class, shape (pictures, pixels): one narrow column per class, or wide tiles for long names."""
+    names, most = [readable(name) for name in data.classes], max(map(len, shown))
+    narrow = len(names) <= 12 and max(map(len, names)) <= 8
+    names = names if narrow else [textwrap.fill(name, 20) for name in names]
+    lines = 1 + max(name.count("\n") for name in names)
+    across = len(names) if narrow else min(5, len(names))
+    down = -(-len(names) // across)
+    size = (0.72 * across, 0.78 * most + 0.2) if narrow else (1.52 * across, (0.8 + 0.15 * lines) * down)
+    look = {"cmap": "gray_r", "vmin": 0, "vmax": data.levels, "interpolation": "none"}
+    with figure_style():
+        fig, axes = plt.subplots(down, across, figsize=size, squeeze=False)
+        for ax in axes.flat:
+            ax.set_axis_off()
+        for ax, name, images in zip(axes.flat, names, shown, strict=False):
+            for step, image in zip(1.08 * np.arange(len(images)), images, strict=True):
+                x, y = (0, -step) if narrow else (step, 0)
+                ax.imshow(image.reshape(data.image_shape), extent=(x, x + 1, y - 1, y), **look)
+            reach = 1.08 * most - 0.08
+            ax.set(xlim=(0, 1 if narrow else reach), ylim=(-reach if narrow else -1, 0))
+            ax.set_title(in_figure(name), loc="center", fontsize=10.5 if narrow else 8.5)
+        plt.close(fig)
+    return fig
+
+
+def class_counts(table: pd.DataFrame) -> Figure:
+    """Bars of how many training and test images each class has; columns `class`, `training` and `test`."""
+    places = np.arange(len(table))  # not the names: two of them may read the same
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(6.4, 0.24 * len(table) + 0.9))
+        for side, colour, left in (("training", "#3b82c4", 0), ("test", GREY, table["training"])):
+            ax.barh(places, table[side], left=left, color=colour, height=0.72, label=side)
+        ends = table["training"] + table["test"]
+        for row, (end, train, test) in enumerate(zip(ends, table["training"], table["test"], strict=True)):
+            ax.text(end + ends.max() * 0.01, row, f"{train:,} + {test:,}", va="center", fontsize=8.5)
+        ax.set(xlabel="images", xlim=(0, ends.max() * 1.2), ylabel="")
+        ax.set_yticks(places, [in_figure(name) for name in table["class"]])
+        ax.invert_yaxis()
+        ax.grid(axis="y", visible=False)
+        fig.legend(loc="outside upper right", ncols=2)
+        plt.close(fig)
+    return fig
+
+
+def class_brightness(data: Dataset) -> Figure:
+    """Box plots of the mean brightness of each training image, one box per class."""
+    names = [in_figure(readable(name)) for name in data.classes]
+    places = range(len(names))
+    mean = data.train_pixels.mean(axis=1) / data.levels
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(6.4, 0.24 * len(names) + 0.9))
+        boxes = {"showfliers": False, "width": 0.7, "color": "#3b82c4", "linecolor": GREY, "linewidth": 1}
+        sns.boxplot(x=mean, y=data.train_true, order=places, orient="y", ax=ax, **boxes)
+        ax.set_yticks(places, names)
+        ax.set(xlabel="mean brightness of an image, from 0 to 1", ylabel="")
+        plt.close(fig)
+    return fig
+
+
+def community_classes(fired: np.ndarray, labels: np.ndarray, communities: np.ndarray, classes: Sequence[str]) -> Figure:
+    """How often the neurons of each community fire on each class, relative to their mean rate."""
+    found = answers_to(fired, labels, communities)
+    relative = found[np.unique(labels)].to_numpy()
+    names = [readable(name) for name in classes]
+    longest = max(map(len, names))
+    upright = longest * len(names) > 80  # letters that fit side by side below the map
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(6.4, 0.34 * len(found) + 1.3 + (0.075 * longest if upright else 0)))
+        sizes = zip(found["community"], found["neurons"], strict=True)
+        rows = [f"{c + 1}  ({n} neuron{'s' if n > 1 else ''})" for c, n in sizes]
+        options = {"vmin": 0, "vmax": max(2.0, relative.max()), "cmap": "viridis", "annot": True, "fmt": ".1f"}
+        sns.heatmap(
+            relative,
+            ax=ax,
+            xticklabels=[in_figure(name) for name in names],
+            yticklabels=rows,
+            annot_kws={"size": 8},
+            cbar_kws={"label": "firing, relative to mean"},
+            **options,
+        )
+        ax.set(xlabel="class of the image", ylabel="community")
+        ax.tick_params(axis="y", rotation=0)
+        ax.tick_params(axis="x", rotation=90 if upright else 0)
+        plt.close(fig)
+    return fig
+
+
+def graph_drawing(graph: Any, communities: np.ndarray, layers: np.ndarray) -> Figure:
+    """The graph drawn by force: colour is the community, shape the layer; isolated neurons are left out."""
+    shown = nx.Graph(to_networkx(graph))
+    shown.remove_nodes_from([node for node in list(shown) if communities[node] < 0])
+    place = _layout(shown)
+    colours = sns.color_palette("husl", max(int(communities.max()) + 1, 1))
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(6.4, 4.6))
+        nx.draw_networkx_edges(shown, place, ax=ax, edge_color=GREY, alpha=0.35, width=0.7)
+        for layer, marker in zip(np.unique(layers), "os^Dv", strict=False):
+            nodes = [n for n in shown if layers[n] == layer]
+            points = np.array([place[n] for n in nodes]).reshape(-1, 2)
+            tint = [colours[communities[n]] for n in nodes]
+            ax.scatter(*points.T, c=tint, marker=marker, s=46, label=f"hidden layer {layer}", zorder=3, linewidths=0)
+        legend = ax.legend(loc="best")
+        for handle in legend.legend_handles:
+            handle.set_color(GREY)
+        ax.set_axis_off()
+        plt.close(fig)
+    return fig
+
+
+def training_curves(table: pd.DataFrame) -> Figure:
+    """What a :class:`nbutils.watch.Watch` saw, over `epoch`: `accuracy` if it was noted, and the measures."""
+    names = {
+        "accuracy": "test accuracy",
+        "modularity": "modularity Q",
+        "well_defined": "well-defined communities",
+        "pattern_entropy": "pattern entropy (bits)",
+    }
+    found = [name for name in names if name in table]
+    with figure_style():
+        fig, axes = plt.subplots(
+            -(-len(found) // 2), 2, figsize=(7.6, 2.1 * -(-len(found) // 2)), sharex=True, squeeze=False
+        )
+        for ax, name in zip(axes.flat, found, strict=False):
+            ax.plot(table["epoch"], table[name], color="#3b82c4", lw=1.8, marker="o", ms=3)
+            ax.set_title(names[name])
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        for ax in axes.flat[len(found) :]:
+            ax.set_axis_off()
+        for ax in axes[-1]:
+            ax.set_xlabel("epoch")
+        plt.close(fig)
+    return fig
+
+
+def _layout(graph: nx.Graph) -> dict[int, np.ndarray]:
+    """Positions by force; a faint pull between all neurons keeps separate parts of the graph in one picture."""
+    heaviest = max((weight for *_, weight in graph.edges(data="weight")), default=1.0)
+    pulled = nx.complete_graph(list(graph))
+    for a, b, attributes in pulled.edges(data=True):
+        attributes["weight"] = 0.01 + (graph[a][b]["weight"] / heaviest if graph.has_edge(a, b) else 0.0)
+    return nx.spring_layout(pulled, seed=1, iterations=300) if len(graph) else {}

@@ -1,0 +1,430 @@
+"""The paper's released code rebuilt, each of its implementation details switched on alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from nbutils.stats import bootstrap_interval, correlation
+from nbutils.study.comparisons import naive_table
+from nbutils.study.hypotheses import RULES, as_judged, collect_evidence, verdict
+from nbutils.study.results import Results, as_results
+from nbutils.study.specifications import specifications
+from nbutils.support.arguments import checked
+from nbutils.support.checks import as_frame, shown
+from nbutils.support.display import GREY, INK, figure_style
+
+__all__ = [
+    "ENTROPY_MOVES",
+    "NEURONS",
+    "PLAIN",
+    "Q_MOVES",
+    "SWITCHES",
+    "UNCHANGED",
+    "change_table",
+    "compare_trainings",
+    "entropy_panels",
+    "entropy_series",
+    "modularity_panels",
+    "published_panels",
+    "published_table",
+    "shuffle_table",
+    "switch_table",
+    "switch_words",
+    "switched",
+]
+
+PLAIN = "the paper's"  # every switch off
+# What is switched on -> (part of the study whose networks it is measured on, variant of the extra "reconstruction").
+SWITCHES = {
+    PLAIN: ("conditions", "the paper's"),
+    "edges of the last class": ("conditions", "edges of the last class"),
+    "frequency as threshold": ("conditions", "frequency as threshold"),
+    "index slips": ("conditions", "index slips"),
+    "strict bins": ("conditions", "strict bins"),
+    "trained on bytes": ("released", "the paper's"),
+    "all but the bytes": ("conditions", "all of them"),
+    "all five": ("released", "all of them"),
+}
+Q_MOVES, ENTROPY_MOVES = RULES.excess, 0.01  # a change of Q, and of entropy as a share of it, that counts
+UNCHANGED = 0.01  # a change of Q under the within-class shuffle that does not count
+WITHIN = "within-class shuffle"
+TESTS = ("H1a null", "H1a untrained", "H1b", "H2a", "H3a")
+
+
+@checked
+def switched(results: Results) -> pd.DataFrame:
+    """Rows of every switch, with the columns that the hypotheses' tests read.
+
+    Args:
+        results: of a data set on which the released code is rebuilt.
+
+    Returns:
+        One row per switch, network (true labels) and epoch: `switch`, `run`, `seed`, `epoch`, `modularity`,
+        `null_circular` (NaN between the first and the last epoch), `well_defined`, `pattern_entropy` (here the
+        paper's entropy of that variant, bits), `train_accuracy`, and `dataset`, `labels`, `parts` as
+        :func:`nbutils.study.hypotheses.collect_evidence` wants them. In the order of `SWITCHES`.
+
+    Raises:
+        ValueError: the released code is not rebuilt on this data set, or a switch has no networks.
+
+    Examples:
+        >>> switched(Results("digits", pd.DataFrame(), pd.DataFrame(), {}, {}))
+        Traceback (most recent call last):
+        ValueError: results must hold the extra 'reconstruction', received those of 'digits' with no extras
+    """
+    if "reconstruction" not in as_results(results).extras:
+        given = ", ".join(results.extras) or "no extras"
+        raise ValueError(
+            f"results must hold the extra 'reconstruction', received those of {results.dataset!r} with {given}"
+        )
+    as_frame(results.table, (), "the table of results", finite=("epoch", "train_accuracy"), key=("run", "epoch"))
+    known = results.table[["run", "epoch", "train_accuracy"]]
+    rows = results.extra("reconstruction").query("labels == 'true'").merge(known, on=["run", "epoch"])
+    found = []
+    for name, (part, variant) in SWITCHES.items():
+        own = rows[rows["parts"].str.split().map(lambda parts, part=part: part in parts) & (rows["variant"] == variant)]
+        if own.empty:
+            raise ValueError(f"results must hold networks of part {part!r}, received none")
+        found.append(own.assign(switch=name, parts="conditions"))
+    columns = ["modularity", "null_circular", "well_defined", "pattern_entropy", "train_accuracy"]
+    wide = pd.concat(found, ignore_index=True).rename(columns={"entropy": "pattern_entropy"})
+    return wide[["switch", "run", "seed", "epoch", *columns, "dataset", "labels", "parts"]]
+
+
+def as_switched(rows: Any, finite: Sequence[str] = (), numbers: Sequence[str] = ()) -> pd.DataFrame:
+    """Rows of :func:`switched`, with at least these measures."""
+    found = as_frame(rows, (), "rows", finite=("epoch", *finite), numbers=numbers, key=("switch", "seed", "epoch"))
+    if unknown := [name for name in found["switch"].unique() if name not in SWITCHES]:
+        raise ValueError(f"rows must hold switches of {', '.join(SWITCHES)}, received {shown(unknown[0])}")
+    return found
+
+
+@checked
+def switch_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """What every switch makes of modularity and entropy, means over networks.
+
+    Args:
+        rows: see :func:`switched`.
+
+    Returns:
+        One row per switch: `switch`; `Q untrained`, `Q trained`, `excess` (Q - Q of the circular-shift null, trained),
+        `communities untrained`, `communities trained` (well-defined ones), `entropy untrained`, `entropy trained`
+        (bits); and Pearson's r within a run with training accuracy, the untrained network included or not: `r of Q`,
+        `r of Q, from epoch 1`, `r of entropy`, `r of entropy, from epoch 1` (0 for a constant series).
+    """
+    as_switched(
+        rows, finite=("modularity", "pattern_entropy", "train_accuracy"), numbers=("null_circular", "well_defined")
+    )
+    found = []
+    for name, own in rows.groupby("switch", sort=False):
+        first, last = (own[own["epoch"] == epoch].mean(numeric_only=True) for epoch in (0, own["epoch"].max()))
+        naive = naive_table(own, ["modularity", "pattern_entropy"])
+        found.append(
+            {
+                "switch": name,
+                "Q untrained": first["modularity"],
+                "Q trained": last["modularity"],
+                "excess": last["modularity"] - last["null_circular"],
+                "communities untrained": first["well_defined"],
+                "communities trained": last["well_defined"],
+                "entropy untrained": first["pattern_entropy"],
+                "entropy trained": last["pattern_entropy"],
+                **{f"r of {what}": naive["r, all"][i] for i, what in enumerate(("Q", "entropy"))},
+                **{f"r of {what}, from epoch 1": naive["r, trained"][i] for i, what in enumerate(("Q", "entropy"))},
+            }
+        )
+    return pd.DataFrame(found)
+
+
+@checked
+def change_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """How far every switch moves final modularity and entropy, networks paired by seed with those of `PLAIN`.
+
+    Args:
+        rows: see :func:`switched`.
+
+    Returns:
+        One row per switch that is on: `switch`; `Q` (mean change), `Q low`, `Q high` (95 % interval over networks);
+        `entropy`, `entropy low`, `entropy high`, the same as a share of the entropy without the switch (networks
+        without any are left out); and `moves Q`, `moves entropy`: whether the whole interval lies beyond `Q_MOVES` or
+        `ENTROPY_MOVES`, on either side.
+    """
+    as_switched(rows, finite=("modularity", "pattern_entropy"))
+    if len(rows) and PLAIN not in set(rows["switch"]):
+        raise ValueError(f"rows must hold the switch {PLAIN!r}, received {shown(list(rows['switch'].unique()))}")
+    last = rows[rows["epoch"] == rows["epoch"].max()]
+    wide = last.pivot(index="seed", columns="switch", values=["modularity", "pattern_entropy"])
+    found = []
+    for name in (switch for switch in rows["switch"].unique() if switch != PLAIN):
+        row = {"switch": name}
+        for what, measure, moves in (("Q", "modularity", Q_MOVES), ("entropy", "pattern_entropy", ENTROPY_MOVES)):
+            plain, own = wide[measure, PLAIN], wide[measure, name]
+            change = ((own - plain) / (plain.where(plain > 0) if what == "entropy" else 1)).dropna()
+            low, high = bootstrap_interval(change, np.random.default_rng(RULES.seed))
+            row |= {what: change.mean(), f"{what} low": low, f"{what} high": high}
+            row[f"moves {what}"] = bool(low > moves or high < -moves)
+        found.append(row)
+    return pd.DataFrame(found)
+
+
+@checked
+def switch_words(rows: pd.DataFrame) -> pd.DataFrame:
+    """The words that the book's rules give to every switch, as if it alone had been chosen.
+
+    Each switch is a study of its own: its three p values are adjusted together, and those of other switches are not
+    counted. H2b and H3b need networks trained with label noise, on which no switch was measured; so of H2 and H3 only
+    the outcome within runs is given, and H1 alone gets its verdict.
+
+    Args:
+        rows: see :func:`switched`.
+
+    Returns:
+        One row per switch: `switch`, the outcome of H1a null, H1a untrained, H1b, H2a and H3a (see
+        :attr:`nbutils.study.hypotheses.Evidence.outcome`; a test that needs two networks and has one reads "too few
+        runs"), and `H1`, the verdict.
+    """
+    as_switched(rows, numbers=("modularity",))
+    found = []
+    for name, own in rows.groupby("switch", sort=False):
+        study = Results(str(name), own, pd.DataFrame(), {}, {})
+        tests = collect_evidence([as_judged(study, f"rows of the switch {name!r}")])
+        outcomes = {test.test: test.outcome for test in tests}
+        row = {"switch": name, **{test: outcomes.get(test, "too few runs") for test in TESTS}}
+        found.append({**row, "H1": verdict([test for test in tests if test.hypothesis == "H1"])})
+    return pd.DataFrame(found)
+
+
+@checked
+def shuffle_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """What is left of Q when firing is shuffled, for this book's graph and for the paper's.
+
+    Args:
+        rows: of the extra "specifications", see :meth:`nbutils.study.results.Results.extra`.
+
+    Returns:
+        One row per graph: `graph`, `Q`, `circular shift` (Q when each neuron's firing is moved around all images),
+        `within-class shuffle` (Q when it is shuffled among the images of each class), all means over networks; and
+        `lost` (Q minus the within-class one, mean), `low`, `high` (95 % interval over networks); and `the shuffle`:
+        "leaves Q" if that interval lies inside -`UNCHANGED` to `UNCHANGED`, "changes Q" if outside, else "undecided".
+    """
+    as_frame(rows, (), "rows", numbers=("value",), key=("run", "specification"))
+    wide, found = rows.pivot(index="run", columns="specification", values="value"), []
+    for name, graph in (("this book's", "co-firing count"), ("the paper's", "paper's")):
+        above = {s.null: s.label for s in specifications() if s.graph == graph and s.null not in ("", "nothing")}
+        plain = above[WITHIN].removesuffix(f" · {WITHIN}")
+        as_frame(wide, (), "rows, one column per specification,", finite=(plain, *above.values()))
+        whole = wide[plain]
+        nulls = {null: (whole - wide[label]).mean() for null, label in above.items()}
+        lost = wide[above[WITHIN]]
+        low, high = bootstrap_interval(lost, np.random.default_rng(RULES.seed))
+        row = {"graph": name, "Q": whole.mean(), **nulls, "lost": lost.mean(), "low": low, "high": high}
+        found.append({**row, "the shuffle": _unchanged(low, high)})
+    return pd.DataFrame(found)
+
+
+def _unchanged(low: float, high: float) -> str:
+    if -UNCHANGED < low <= high < UNCHANGED:
+        return "leaves Q"
+    return "changes Q" if low > UNCHANGED or high < -UNCHANGED else "undecided"
+
+
+BLUE, ORANGE, PURPLE = "#3b82c4", "#d97a1a", "#a35cc4"
+# Switches that touch the entropy, by what the networks were trained on: the paper's bins, then strict ones.
+BINS = {"trained on 0 to 1": ("the paper's", "strict bins"), "trained on bytes": ("trained on bytes", "all five")}
+ACROSS = 4  # panels side by side
+
+
+@checked
+def modularity_panels(rows: pd.DataFrame) -> Figure:
+    """Modularity over epochs, one panel per switch; thin lines are networks, grey marks the circular-shift null.
+
+    Args:
+        rows: see :func:`nbutils.pages.reconstruction.switched`.
+    """
+    if as_switched(rows, numbers=("modularity", "null_circular")).empty:
+        raise ValueError("rows must hold at least one switch, received none")
+    names = list(rows["switch"].unique())
+    with figure_style():
+        down = -(-len(names) // ACROSS)
+        fig, axes = plt.subplots(
+            down, ACROSS, figsize=(7.8, 2.05 * down + 0.4), sharex=True, sharey=True, squeeze=False
+        )
+        for ax, name in zip(axes.flat, names, strict=False):
+            own = rows[rows["switch"] == name]
+            _networks(ax, own.pivot(index="epoch", columns="seed", values="modularity"), _colour(name))
+            null = own.groupby("epoch")["null_circular"].mean().dropna()
+            ax.plot(null.index, null, "D", color=GREY, ms=5, label="circular-shift null")
+            ax.set_title(name, fontsize=9.5)
+        for ax in axes[-1]:
+            ax.set_xlabel("epoch")
+        for ax in axes[:, 0]:
+            ax.set_ylabel("modularity Q")
+        axes[0][0].set_ylim(bottom=min(0, axes[0][0].get_ylim()[0]))
+        fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center")
+        plt.close(fig)
+    return fig
+
+
+@checked
+def entropy_panels(rows: pd.DataFrame) -> Figure:
+    """The paper's entropy over epochs, with both kinds of bins, for networks trained on 0 to 1 and on bytes.
+
+    Args:
+        rows: see :func:`nbutils.pages.reconstruction.switched`.
+    """
+    as_switched(rows, numbers=("pattern_entropy",))
+    with figure_style():
+        fig, axes = plt.subplots(1, len(BINS), figsize=(7.2, 2.9), sharey=True)
+        for ax, (title, names) in zip(axes, BINS.items(), strict=True):
+            for name, label, colour in zip(names, ("the paper's bins", "strict bins"), (BLUE, ORANGE), strict=True):
+                own = rows[rows["switch"] == name]
+                _networks(ax, own.pivot(index="epoch", columns="seed", values="pattern_entropy"), colour, label)
+            ax.set(title=title, xlabel="epoch")
+        axes[0].set_ylabel("network entropy (bits)")
+        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        plt.close(fig)
+    return fig
+
+
+@checked
+def published_panels(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> Figure:
+    """The published entropy beside ours: in bits, and as the change since the first epoch.
+
+    Args:
+        series: see :func:`nbutils.pages.reanalysis.read_series`.
+        ours: see :func:`nbutils.pages.reconstruction.entropy_series`; may be empty.
+    """
+    as_compared(series, ours)
+    published = series.set_index("epoch")[["entropy_bits"]]
+    with figure_style():
+        fig, axes = plt.subplots(1, 2, figsize=(7.4, 3.1))
+        for ax, change in zip(axes, (False, True), strict=True):
+            for (name, wide), colour in zip(ours.items(), (BLUE, ORANGE), strict=False):
+                _networks(ax, wide - wide.iloc[0] if change else wide, colour, name)
+            shown = published - published.iloc[0] if change else published
+            ax.plot(shown.index, shown, "o", color=PURPLE, ms=4.5, label="published")
+            ax.set(title="change since epoch 1 (bits)" if change else "network entropy (bits)", xlabel="epoch")
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes[1].axhline(0, color=INK, lw=0.8, alpha=0.5)
+        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        plt.close(fig)
+    return fig
+
+
+def _networks(ax: plt.Axes, wide: pd.DataFrame, colour: str, label: str | None = None) -> None:
+    ax.plot(wide.index, wide, color=colour, alpha=0.3, lw=0.8)
+    ax.plot(wide.index, wide.mean(axis=1), color=colour, lw=2.4, label=label)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _colour(name: str) -> str:
+    """Blue without a switch, orange with one, purple with several."""
+    places = list(SWITCHES)
+    return BLUE if name == places[0] else PURPLE if places.index(name) >= len(places) - 2 else ORANGE
+
+
+TRAININGS = {"trained on 0 to 1": "conditions", "trained on bytes": "released"}  # -> part of the study
+NEURONS = 1024  # hidden neurons of the network whose entropy is published
+
+
+@checked
+def entropy_series(results: Results) -> dict[str, pd.DataFrame]:
+    """Network entropy in the paper's definition on all training images, of networks trained on 0 to 1 and on bytes.
+
+    Args:
+        results: of a data set.
+
+    Returns:
+        For each way of training, bits per epoch from 1 on and network: index `epoch`, one column per seed. Empty where
+        networks do not have the `NEURONS` hidden neurons of the published one: a sum over neurons grows with them.
+    """
+    if len(as_results(results).run("true").layers) != NEURONS:
+        return {}
+    found = {}
+    for name, part in TRAININGS.items():
+        own = results.part(part).query("labels == 'true' and epoch > 0")
+        if not own.empty:
+            found[name] = own.pivot(index="epoch", columns="seed", values="binned_entropy")
+    return found
+
+
+@checked
+def published_table(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The published series, and how close ours come to it.
+
+    Args:
+        series: see :func:`nbutils.pages.reanalysis.read_series`.
+        ours: see :func:`entropy_series`.
+
+    Returns:
+        One row for the published series and one per way of training: `series`, `first`, `last` (bits, at the first and
+        last shared epoch; means over networks), `change` (bits), `distance` (root mean square of the mean series minus
+        the published one, bits), `r` (Pearson), `r of steps` (of the changes from epoch to epoch), `inside` (share of
+        epochs at which the published value lies within the range of our networks).
+    """
+    as_compared(series, ours)
+    published, rows = series.set_index("epoch")["entropy_bits"], []
+    for name, wide in {"published": published.to_frame(), **ours}.items():
+        own, theirs = wide.mean(axis=1).align(published, join="inner")
+        range_ = wide.loc[own.index]
+        row = {"series": name, "first": own.iloc[0], "last": own.iloc[-1], "change": own.iloc[-1] - own.iloc[0]}
+        if name != "published":
+            inside = (range_.min(axis=1) <= theirs) & (theirs <= range_.max(axis=1))
+            row |= {"distance": _distance(own, theirs), "r": correlation(own, theirs, "pearson")}
+            row |= {"r of steps": correlation(np.diff(own), np.diff(theirs), "pearson"), "inside": inside.mean()}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+@checked
+def compare_trainings(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Which of two ways of training gives series closer to the published one, networks paired by seed.
+
+    Args:
+        series: see :func:`nbutils.pages.reanalysis.read_series`.
+        ours: two ways of training, see :func:`entropy_series`.
+
+    Returns:
+        One row for `distance` (root mean square, bits) and one for `r` (Pearson): `measure`, the mean over networks for
+        each way, `difference` (second minus first), `low`, `high` (95 % interval over networks), and `closer`: the way
+        that the interval favours, or "neither". Empty unless there are two ways.
+    """
+    as_compared(series, ours)
+    if len(ours) != 2:
+        return pd.DataFrame()
+    published, rows, names = series.set_index("epoch")["entropy_bits"], [], list(ours)
+    for measure, closeness, better in (("distance", _distance, -1), ("r", _pearson, 1)):
+        each = [wide.apply(lambda own, f=closeness: f(*own.align(published, join="inner"))) for wide in ours.values()]
+        difference = (each[1] - each[0]).dropna()
+        low, high = bootstrap_interval(difference, np.random.default_rng(RULES.seed))
+        favours = 0 if not low * high > 0 else better * np.sign(low)
+        closer = {-1: names[0], 0: "neither", 1: names[1]}[int(favours)]
+        means = dict(zip(names, (values.mean() for values in each), strict=True))
+        rows.append({"measure": measure, **means, "difference": difference.mean(), "low": low, "high": high})
+        rows[-1]["closer"] = closer
+    return pd.DataFrame(rows)
+
+
+def as_compared(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> None:
+    """Refuse a published series, or series of ours, that cannot be set beside each other."""
+    if as_frame(series, (), "series", finite=("epoch", "entropy_bits"), key=("epoch",)).empty:
+        raise ValueError("series must hold at least one epoch, received none")
+    for name, wide in ours.items():
+        as_frame(wide, (), f"ours[{name!r}]", finite=list(wide))
+        if wide.empty or wide.index.has_duplicates or not wide.index.isin(series["epoch"]).any():
+            raise ValueError(f"ours[{name!r}] must have one row per epoch, some of those of series, received others")
+
+
+def _distance(own: pd.Series, theirs: pd.Series) -> float:
+    return float(np.sqrt(np.mean((own - theirs) ** 2)))
+
+
+def _pearson(own: pd.Series, theirs: pd.Series) -> float:
+    return correlation(own, theirs, "pearson")

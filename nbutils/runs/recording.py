@@ -1,0 +1,151 @@
+"""Making runs: train networks side by side, record what their hidden neurons do before and after every epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+
+from nbutils.activations import activation_histogram, class_means, effective_rank, firing
+from nbutils.data.datasets import probe_indices
+from nbutils.hooks import capture_activations
+from nbutils.layouts import NonFiniteError
+from nbutils.runs.models import HIDDEN_LAYERS, build_model
+from nbutils.runs.spec import RunSpec
+from nbutils.runs.training import Epoch, TrainingSettings, margins, one_thread, score, sharpness, train
+
+__all__ = ["record_runs"]
+
+Arrays = dict[str, dict[str, np.ndarray]]
+
+
+def record_runs(specs: Sequence[RunSpec]) -> list[tuple[dict[str, Any], Arrays]]:
+    """Train networks once, side by side, and record each.
+
+    Args:
+        specs: runs that differ in labels and seed only.
+
+    Returns:
+        (history and failure, arrays) of each: `{"history": one dict per epoch, "reason": ""}`, where `reason` says why
+        a run failed; and the groups `snapshots`, `first_weights`, `last_weights`, with checkpoints `checkpoints`.
+
+    Raises:
+        ValueError: the runs differ in more.
+
+    Examples:
+        >>> ((summary, arrays),) = record_runs([RunSpec(epochs=1, model="mlp:8")])
+        >>> [row["epoch"] for row in summary["history"]], arrays["snapshots"]["fired"].shape
+        ([0, 1], (2, 1437, 1))
+    """
+    shared = specs[0]
+    if len({spec.alike() for spec in specs}) != 1:
+        raise ValueError("runs that are made together may differ in labels and seed only")
+    with one_thread(), torch.random.fork_rng(devices=[]):
+        recorders = [_Recorder(spec) for spec in specs]
+        settings = TrainingSettings(shared.epochs, shared.batch_size, shared.learning_rate, shared.input_scale)
+        models, data = [r.model for r in recorders], [r.data for r in recorders]
+        for epoch in train(models, data, settings, [spec.seed for spec in specs]):
+            for recorder in recorders:
+                recorder.look(epoch)
+            if all(recorder.over for recorder in recorders):
+                break
+    return [recorder.result() for recorder in recorders]
+
+
+class _Recorder:
+    """One network, and what was seen of it so far."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.spec, self.data = spec, spec.data()
+        self.probe = probe_indices(self.data.train_true, spec.probe)
+        torch.manual_seed(spec.seed)
+        model = build_model(spec.model, self.data.train_pixels.shape[1], len(self.data.classes), spec.dropout)
+        self.model = model.to(spec.device).eval()  # a stack trains it, with dropout of its own
+        self.first = self.last = _weights(self.model)
+        self.checkpoints: list[dict[str, np.ndarray]] = []
+        self.history: list[dict[str, Any]] = []
+        self.reason, self.over = "", False
+        self.snapshots: dict[str, list[np.ndarray]] = {}
+
+    def look(self, epoch: int) -> None:
+        """Note the state of the network; once it is over for this one, nothing more."""
+        if self.over:
+            return
+        self.last = _weights(self.model)
+        try:
+            captured = self._capture(self.data.train_pixels, f"{HIDDEN_LAYERS} output", scale=1.0)
+            logits = captured.pop("output")
+            if self.spec.input_scale != 1:
+                logits = self._capture(self.data.train_pixels, "output")["output"]
+            test_logits = self._capture(self.data.test_pixels, "output")["output"]
+        except NonFiniteError as error:
+            given = f"dataset={self.spec.dataset}, labels={self.spec.labels}, learning_rate={self.spec.learning_rate:g}"
+            self.reason, self.over = f"training diverged: after epoch {epoch} {error} ({given})", True
+            return
+        layers = list(captured.values())
+        state = self._state(epoch, logits, test_logits, layers[-1][self.probe])
+        self.history.append(asdict(state))
+        if self.spec.checkpoints:
+            self.checkpoints.append(self.last)
+        for name, values in self._snapshot(layers).items():
+            self.snapshots.setdefault(name, []).append(values)
+        self.over = self.spec.stop_at is not None and state.train_accuracy >= self.spec.stop_at
+
+    def result(self) -> tuple[dict[str, Any], Arrays]:
+        """All that is stored."""
+        stacked = {name: np.stack(values) for name, values in self.snapshots.items()}
+        arrays = {
+            "snapshots": {**stacked, "probe_labels": self.data.train_true[self.probe]},
+            "first_weights": self.first,
+            "last_weights": self.last,
+        }
+        if self.checkpoints:
+            arrays["checkpoints"] = {name: np.stack([c[name] for c in self.checkpoints]) for name in self.first}
+        return {"history": self.history, "reason": self.reason}, arrays
+
+    def _inputs(self, pixels: Any, scale: float | None = None) -> Any:
+        """Images as the network takes them: as in training, or at another scale."""
+        inputs, scale = self.data.to_inputs(pixels), self.spec.input_scale if scale is None else scale
+        return inputs if scale == 1 else inputs * scale
+
+    def _capture(self, pixels: np.ndarray, layers: str, scale: float | None = None) -> dict[str, np.ndarray]:
+        return capture_activations(self.model, pixels, layers, prepare=lambda batch: self._inputs(batch, scale))
+
+    def _state(self, epoch: int, train_logits: np.ndarray, test_logits: np.ndarray, last_layer: np.ndarray) -> Epoch:
+        data = self.data
+        train_loss, train_accuracy = score(train_logits, data.train_labels)
+        test_loss, test_accuracy = score(test_logits, data.test_labels)
+        now = np.concatenate([values.ravel() for values in self.last.values()]).astype(np.float64)
+        start = np.concatenate([values.ravel() for values in self.first.values()])
+        watched = self._inputs(torch.from_numpy(data.train_pixels[self.probe]).to(self.spec.device))
+        given = torch.from_numpy(data.train_labels[self.probe]).to(self.spec.device)
+        return Epoch(
+            epoch=epoch,
+            train_loss=train_loss,
+            train_accuracy=train_accuracy,
+            true_accuracy=score(train_logits, data.train_true)[1],
+            test_loss=test_loss,
+            test_accuracy=test_accuracy,
+            parameter_norm=float(np.linalg.norm(now)),
+            distance=float(np.linalg.norm(now - start)),
+            margin=float(np.quantile(margins(train_logits, data.train_labels), 0.1)),
+            sharpness=sharpness(self.model, watched, given),
+            effective_rank=effective_rank(last_layer),
+        )
+
+    def _snapshot(self, layers: list[np.ndarray]) -> dict[str, np.ndarray]:
+        watched = np.hstack([layer[self.probe] for layer in layers])
+        means = class_means(watched, self.data.train_true[self.probe])
+        return {
+            "fired": np.packbits(firing(watched, self.spec.firing), axis=1),
+            "positive": np.packbits(firing(watched, "positive"), axis=1),
+            "class_means": means.astype(np.float32),
+            "histogram": np.hstack([activation_histogram(layer) for layer in layers]).astype(np.int32),
+        }
+
+
+def _weights(model: torch.nn.Module) -> dict[str, np.ndarray]:
+    return {name: values.detach().cpu().numpy().copy() for name, values in model.state_dict().items()}

@@ -1,0 +1,170 @@
+"""What stands beside every claim: the naive correlations of the paper, trivial predictors, and simple baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from nbutils.series import partial_correlation, saturating_curve
+from nbutils.stats import between_conditions, bootstrap_interval, correlation
+from nbutils.study.hypotheses import DRAWS
+from nbutils.support.arguments import checked
+from nbutils.support.checks import as_frame
+
+__all__ = ["BASELINES", "between_run_table", "level_table", "measure_name", "naive_table", "selectivity_share"]
+
+# Column of the results table -> what it is called on a page.
+BASELINES = {
+    "modularity": "modularity Q (H2)",
+    "pattern_entropy": "pattern entropy, last layer (H3)",
+    "mutual_information": "mutual information with the class",
+    "total_correlation": "total correlation",
+    "class_selectivity": "class selectivity",
+    "modularity_paper": "modularity of the paper's graph",
+    "firing_entropy": "firing entropy per neuron",
+    "class_conditional_entropy": "class-conditional pattern entropy",
+    "binned_entropy": "binned entropy (the paper's)",
+    "dead_share": "dead neurons",
+    "mean_activity": "mean activity",
+    "mean_cofiring": "mean co-firing",
+    "effective_rank": "effective rank, last layer",
+    "margin": "margin",
+    "sharpness": "sharpness",
+    "well_defined": "well-defined communities",
+    "train_loss": "training loss",
+    "train_accuracy": "training accuracy",
+    "parameter_norm": "parameter norm",
+    "distance": "distance from initialisation",
+}
+
+
+def measure_name(column: str) -> str:
+    """What a column of the results is called on a page.
+
+    Examples:
+        >>> measure_name("pattern_entropy_layer2"), measure_name("pattern_entropy_positive")
+        ('pattern entropy (H3), hidden layer 2', 'pattern entropy, last layer (H3), positive firing')
+    """
+    for ending, words in (("_positive", "positive firing"), ("_layer", "hidden layer")):
+        column, found, rest = column.partition(ending)
+        if found:
+            name = measure_name(column)
+            name = name.replace(", last layer", "") if rest else name
+            return f"{name}, {words} {rest}".rstrip()
+    return BASELINES.get(column, column.replace("_", " "))
+
+
+@checked
+def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: str = "train_accuracy") -> pd.DataFrame:
+    """Within-run correlations with accuracy as the paper takes them, next to predictors that know nothing.
+
+    Args:
+        table: rows of one data set and one condition, all epochs.
+        measures: column that the hypothesis is about, or several.
+        accuracy: column to correlate with.
+
+    Returns:
+        One row per predictor - the measures, "is it trained" 1[epoch > 0], and "time" 1 - exp(-epoch / 4) - with means
+        over runs of Pearson's r and Spearman's ρ with the untrained network included (`all`) and left out (`trained`),
+        and of the partial ρ of trained epochs (`ρ, given epoch`; NaN where the epoch decides everything).
+    """
+    measures = [measures] if isinstance(measures, str) else measures
+    table = as_frame(table, ("seed",), "table", finite=("epoch", accuracy, *measures), key=("seed", "epoch"))
+    predictors = {
+        **{measure_name(name): partial(_column, name) for name in measures},
+        "trained or not": lambda run: (run["epoch"] > 0).to_numpy(float),
+        "time alone": lambda run: saturating_curve(run["epoch"]),
+    }
+    runs = [run.sort_values("epoch") for _, run in table.groupby("seed")]
+    rows = []
+    for name, predict in predictors.items():
+        found = []
+        for run in runs:
+            x, y, epoch = predict(run), run[accuracy].to_numpy(), run["epoch"].to_numpy()
+            found.append(
+                (
+                    correlation(x, y, "pearson"),
+                    correlation(x, y),
+                    correlation(x[1:], y[1:], "pearson"),
+                    correlation(x[1:], y[1:]),
+                    partial_correlation(x[1:], y[1:], epoch[1:]),
+                )
+            )
+        known = np.array(found).T if found else np.full((5, 1), np.nan)
+        means = [column[np.isfinite(column)].mean() if np.isfinite(column).any() else np.nan for column in known]
+        rows.append([name, *means])
+    columns = ["r, all", "ρ, all", "r, trained", "ρ, trained", "ρ, given epoch"]
+    return pd.DataFrame(rows, columns=["predictor", *columns])
+
+
+@checked
+def between_run_table(
+    grid: pd.DataFrame, columns: Collection[str] = tuple(BASELINES), draws: int = DRAWS
+) -> pd.DataFrame:
+    """How well each measure's final value orders runs by test accuracy, over levels of label noise.
+
+    Args:
+        grid: rows of the noise grid of one data set.
+        columns: measures; those that the grid does not have are left out.
+        draws: resamples for each interval; as many as the tests take, so that a table and a test agree.
+
+    Returns:
+        One row per measure: `measure`, `rho` (Spearman over runs), `low`, `high` (95 % interval,
+        resampling noise levels), strongest first.
+    """
+    as_frame(grid, (), "grid", finite=("epoch",))
+    last = grid[grid["epoch"] == grid["epoch"].max()]
+    columns, rows = [name for name in columns if name in last], []
+    as_frame(last, (), "grid", finite=("test_accuracy", "noise", *columns))
+    if columns and last["noise"].nunique() < 3:
+        raise ValueError(f"grid must hold at least 3 levels of label noise, received {last['noise'].nunique()}")
+    for column in columns:
+        values = last[column], last["test_accuracy"], last["noise"]
+        _, (low, high) = between_conditions(*values, np.random.default_rng(0), alternative="two-sided", draws=draws)
+        rows.append((measure_name(column), correlation(*values[:2]), low, high))
+    found = pd.DataFrame(rows, columns=["measure", "rho", "low", "high"])
+    return found.sort_values("rho", key=abs, ascending=False, ignore_index=True)
+
+
+def level_table(grid: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """What became of the networks of each level of label noise: did they learn, and are their neurons alive?
+
+    Args:
+        grid: rows of the noise grid of one data set.
+        columns: measures beside both accuracies.
+
+    Returns:
+        One row per level, `share redrawn`, `training accuracy`, `test accuracy` and the measures by their names: means
+        over the networks at the end of training.
+    """
+    last = grid[grid["epoch"] == grid["epoch"].max()]
+    shown = ["train_accuracy", "test_accuracy", *(name for name in columns if name in last)]
+    means = last.groupby("noise")[shown].mean().reset_index()
+    names = {"noise": "share redrawn", "test_accuracy": "test accuracy", "unique_patterns": "unique patterns (share)"}
+    return means.rename(columns={name: measure_name(name) for name in shown} | names)
+
+
+def selectivity_share(table: pd.DataFrame) -> pd.DataFrame:
+    """How much of the excess modularity is left when only each neuron's class preference is kept.
+
+    (Q_within - Q_circular) / (Q - Q_circular) per network at the last epoch, Q_within under the within-class shuffle.
+
+    Args:
+        table: rows of one data set, one or more label conditions.
+
+    Returns:
+        One row per condition: `labels`, `share` (mean), `low`, `high` (95 % interval over networks).
+    """
+    last = table[table["epoch"] == table["epoch"].max()]
+    shares = (last["null_within"] - last["null_circular"]) / (last["modularity"] - last["null_circular"])
+    rows = []
+    for condition, values in shares.groupby(last["labels"], sort=False):
+        rows.append((condition, values.mean(), *bootstrap_interval(values, np.random.default_rng(0))))
+    return pd.DataFrame(rows, columns=["labels", "share", "low", "high"])
+
+
+def _column(name: str, run: pd.DataFrame) -> np.ndarray:
+    return run[name].to_numpy()

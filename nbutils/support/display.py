@@ -1,0 +1,279 @@
+"""How results look on a page: figures that follow light and dark, tables, sentences with computed numbers.
+
+Figures become inline SVG whose text takes the page's own colour, with a caption and a text for screen readers.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from html import escape
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from nbutils.support.arguments import checked
+from nbutils.support.checks import as_count, shown
+
+__all__ = [
+    "Html",
+    "callout",
+    "figure_style",
+    "fold",
+    "format_number",
+    "in_figure",
+    "in_markdown",
+    "interval_text",
+    "say",
+    "show",
+    "show_table",
+]
+
+MOST_DIGITS, MOST_PIXELS = 17, 10_000  # a float has no more decimals to show; no screen is wider
+GREY = "#8a8f98"  # for what is not the point: readable on white and on black
+INK = "#010203"  # stands for "the page's text colour" until the figure is written
+BETWEEN = "\u00a0to\u00a0"  # does not break
+STYLE = {
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.titlesize": 10.5,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.alpha": 0.16,
+    "grid.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 9.5,
+    "figure.constrained_layout.use": True,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
+}
+VERDICT_COLOURS = {
+    "supported": "#2a9d6f",
+    "not supported": "#d97a1a",
+    "refuted": "#c8463c",
+    "inconclusive": GREY,
+}
+
+
+class Html:
+    """A piece of HTML that notebooks and pages display as it is."""
+
+    def __init__(self, text: str, plain: str = "") -> None:
+        self.text, self.plain = text, plain
+
+    def _repr_html_(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.plain
+
+
+@contextmanager
+def figure_style() -> Iterator[None]:
+    """Draw figures inside in the book's style: no background, text in the page's colour."""
+    with mpl.rc_context(STYLE):
+        yield
+
+
+@checked
+def show(figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Html:
+    """A figure with its caption, for the end of a cell.
+
+    Args:
+        figure: drawn inside :func:`figure_style`.
+        caption: what it shows and where the numbers come from; may hold `code` in backticks.
+        alt: the same for someone who cannot see it.
+        min_width: pixels below which a narrow screen scrolls rather than shrinks it; more where letters are small.
+
+    Returns:
+        Something that notebooks display: inline SVG, readable on a phone by scrolling sideways, in light and dark.
+
+    Raises:
+        ValueError: caption or alt text is empty, or `min_width` is negative or above 10,000.
+    """
+    min_width = as_count(min_width, "min_width", 0, MOST_PIXELS)
+    if not caption.strip() or not alt.strip():
+        raise ValueError(f"a figure needs a caption and an alt text, received {shown(caption)} and {shown(alt)}")
+    buffer = io.StringIO()
+    with mpl.rc_context({**STYLE, "svg.hashsalt": sha256((caption + alt).encode()).hexdigest()[:8]}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    width = figure.get_size_inches()[0] * 72 * 1.25
+    style = f"width:100%;max-width:{width:.0f}px;min-width:{min(width, min_width):.0f}px;height:auto;overflow:visible"
+    svg = _clean_svg(buffer.getvalue(), escape(alt, quote=True), style)
+    scrolled = 'class="mathjax_ignore" style="overflow-x:auto" tabindex="0" role="group"'
+    body = f'<div {scrolled} aria-label="Figure">{svg}</div>'
+    text = f'<figure class="nb-figure" style="margin:.5em 0">{body}<figcaption>{_inline(caption)}</figcaption></figure>'
+    return Html(text, f"[figure: {alt}]")
+
+
+@checked
+def show_table(table: pd.DataFrame, caption: str, digits: int = 3, names: Collection[str] = ()) -> Html:
+    """A table with its caption; numbers to a fixed number of digits, missing ones as a dash.
+
+    Args:
+        table: its index is not shown.
+        caption: what it holds.
+        digits: decimals of floating-point columns.
+        names: columns of names that others chose, such as classes; shown letter by letter, without `code` and links.
+    """
+    digits, literal = as_count(digits, "digits", 0, MOST_DIGITS), [name in names for name in table.columns]
+
+    def cell(value: Any, is_name: bool) -> str:
+        if isinstance(value, float | np.floating):
+            return format_number(value, digits)
+        text = _escaped(str(value)) if is_name else _inline(str(value))
+        return re.sub(r"(?<=\w)_(?=\w)(?![^<]*>)", "_<wbr>", text)  # long names may break, links may not
+
+    numeric = [pd.api.types.is_numeric_dtype(dtype) for dtype in table.dtypes]
+    align = ["right" if n else "left" for n in numeric]
+    head = "".join(
+        f'<th scope="col" style="text-align:{a}">{_escaped(str(name).replace("_", " "))}</th>'
+        for name, a in zip(table.columns, align, strict=True)
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(f'<td style="text-align:{a}">{cell(v, n)}</td>' for v, a, n in zip(row, align, literal, strict=True))
+        + "</tr>"
+        for row in table.itertuples(index=False)
+    )
+    grid = f'<table class="nb-table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    figure = f'<div style="overflow-x:auto" tabindex="0" role="group" aria-label="Table">{grid}</div>'
+    text = (
+        f'<figure class="nb-figure" style="margin:.5em 0"><figcaption>{_inline(caption)}</figcaption>{figure}</figure>'
+    )
+    return Html(text, table.to_string(index=False))
+
+
+def format_number(value: float, digits: int = 3) -> str:
+    """A number for a reader: a dash if missing, "<0.001" rather than a "0.000" that is not zero.
+
+    Examples:
+        >>> format_number(0.0123), format_number(0.0001), format_number(float("nan"))
+        ('0.012', '<0.001', '–')
+    """
+    if np.isnan(value):
+        return "–"
+    if 0 < value < 0.5 * 10**-digits:
+        return f"<{10**-digits:.{digits}f}"
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if float(text) == 0 else text.replace("-", "−")
+
+
+@checked
+def interval_text(value: float, low: float, high: float, digits: int = 2) -> str:
+    """An estimate and its interval for a table, which breaks only between the two.
+
+    Examples:
+        >>> interval_text(-0.25, -0.5, 0.125)
+        '−0.25 (−0.50\\xa0to\\xa00.12)'
+        >>> interval_text(*[float("nan")] * 3)
+        '–'
+    """
+    value, low, high, digits = float(value), float(low), float(high), as_count(digits, "digits", 0, MOST_DIGITS)
+    if np.isnan([value, low, high]).all():
+        return format_number(value)
+    first, *limits = (format_number(x, digits) for x in (value, low, high))
+    return f"{first} ({BETWEEN.join(limits)})"
+
+
+@checked
+def say(text: str) -> Html:
+    """A paragraph with computed numbers in it."""
+    return Html(f"<p>{_inline(text)}</p>", text)
+
+
+@checked
+def fold(summary: str, *parts: Html, opened: bool = False) -> Html:
+    """Parts behind one line that a reader clicks to see them, such as a long table.
+
+    Args:
+        summary: the line; says what is behind it.
+        parts: figures, tables, paragraphs.
+        opened: whether they can be seen at first.
+
+    Raises:
+        ValueError: the line is empty.
+
+    Examples:
+        >>> fold("More", say("Here.")).text
+        '<details class="nb-fold"><summary>More</summary><p>Here.</p></details>'
+    """
+    if not summary.strip():
+        raise ValueError(f"summary must be a line that says what is folded away, received {shown(summary)}")
+    body = "".join(part.text for part in parts)
+    text = f'<details class="nb-fold"{" open" if opened else ""}><summary>{_inline(summary)}</summary>{body}</details>'
+    return Html(text, "\n".join([summary, *(repr(part) for part in parts)]))
+
+
+@checked
+def callout(title: str, text: str, word: str = "inconclusive") -> Html:
+    """A box that nobody misses, such as a verdict."""
+    colour = VERDICT_COLOURS.get(word, VERDICT_COLOURS["inconclusive"])
+    style = f"border-left:5px solid {colour};padding:.6em 1em;margin:1em 0;background:{colour}1f;border-radius:4px"
+    return Html(
+        f'<div class="nb-callout" style="{style}"><strong>{_escaped(title)}</strong><br>{_inline(text)}</div>',
+        f"{title}: {text}",
+    )
+
+
+def in_figure(text: object) -> str:
+    """A text for a figure, letter by letter; matplotlib takes what stands between two dollar signs for a formula.
+
+    Examples:
+        >>> print(in_figure("$5 and $10"))
+        \\$5 and \\$10
+    """
+    return str(text).replace("$", r"\$")
+
+
+def in_markdown(text: object) -> str:
+    r"""A text for a cell of a Markdown table, letter by letter and on one line.
+
+    Examples:
+        >>> print(in_markdown("mnist-5k"), in_markdown("a|b $5"))
+        mnist-5k a\|b \$5
+    """
+    return re.sub(r"([\\`*_\[\]<>&|$~#])", r"\\\1", " ".join(str(text).split()))
+
+
+def _escaped(text: str) -> str:
+    """HTML of a text, in which no page takes a dollar sign or a backslash for the beginning of a formula."""
+    return re.sub(r"[$\\]", r'<span class="mathjax_ignore">\g<0></span>', escape(text, quote=False))
+
+
+def _inline(text: str) -> str:
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", _escaped(text))
+    text = re.sub(r"\[([^\]]+)\]\(([\w./#-]+)\)", r'<a href="\2">\1</a>', text)  # to other pages, never out of the book
+    return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
+
+
+def _clean_svg(svg: str, alt: str, style: str) -> str:
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = svg.replace(INK, "currentColor")
+    svg = re.sub(r"font: ([\d.]+px) [^;\"]+", r"font-size: \1; font-family: inherit", svg)
+    used = set(re.findall(r"#([\w.-]+)", svg))
+    svg = re.sub(r' id="([\w.-]+)"', lambda m: m[0] if m[1] in used else "", svg)
+    return re.sub(
+        r"<svg([^>]*?) width=\"[^\"]+\" height=\"[^\"]+\"|<svg([^>]*)",
+        lambda m: f'<svg{_attributes(m)} role="img" aria-label="{alt}" style="{style}"',
+        svg,
+        count=1,
+    )
+
+
+def _attributes(match: re.Match[str]) -> str:
+    found = match[1] if match[1] is not None else match[2]
+    return re.sub(r' (?:width|height|version)="[^"]*"', "", found)

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from PIL import Image
+
+from nbutils.data.datasets import DATASETS
+from nbutils.pages.publish import PageJob, _inputs, book_toc, page_jobs, publish
+from nbutils.study.archive import REFERENCE
+from nbutils.sweeps.engine import Summary, runner
+
+
+def files(toc: dict) -> list[str]:
+    return [c["file"] for part in toc["parts"] for c in part["chapters"]]
+
+
+def test_the_order_is_the_toc_s(root, monkeypatch):
+    toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
+    monkeypatch.setattr("nbutils.pages.publish.committed_studies", lambda _: list(REFERENCE))
+    assert book_toc(root, ["digits", "mnist-5k"]) == toc
+
+
+def test_without_tables_the_reference_study_has_no_pages(root, monkeypatch):
+    whole = files(yaml.safe_load((root / "_toc.yml").read_text("utf-8")))
+    monkeypatch.setattr("nbutils.pages.publish.committed_studies", lambda _: [])
+    small = files(book_toc(root, ["digits", "mnist-5k"]))
+    gone = set(whole) - set(small)
+    folders = {Path(f).parent.name for f in gone}
+    assert folders == {*REFERENCE, "summary"}
+    assert {Path(f).name for f in gone if "/summary/" in f} == {"specification_curve", "memorising"}
+    jobs = page_jobs(root, ["digits"], 2, 2)
+    assert not {"evolution", "reconstruction", "memorising"} & {job.template.stem for job in jobs}
+
+
+def test_pages_of_the_reference_study_read_tables(root, monkeypatch):
+    monkeypatch.setattr("nbutils.pages.publish.committed_studies", lambda _: ["mnist", "cifar10"])
+    jobs = {f"{j.output.parent.name}/{j.output.stem}": dict(j.parameters) for j in page_jobs(root, ["digits"], 2, 2)}
+    assert jobs["mnist/h2_modularity"] == jobs["digits/h2_modularity"] | {"dataset": "mnist"}
+    assert jobs["digits/h2_modularity"]["study"] == "digits mnist cifar10"
+    assert jobs["mnist/evolution"] == {"dataset": "mnist"}
+    assert jobs["summary/memorising"] == {"study": "mnist cifar10"}
+    assert jobs["summary/robustness"] == jobs["summary/synthesis"]
+    assert jobs["summary/robustness"]["study"] == "digits mnist cifar10"
+    assert not any(name.startswith("plantvillage/") for name in jobs)
+    monkeypatch.setattr("nbutils.pages.publish.committed_studies", lambda _: ["plantvillage"])
+    names = {job.template.stem for job in page_jobs(root, ["digits"], 2, 2)}
+    assert {"memorising", "evolution"} <= names
+    assert "specification_curve" not in names, "no grid of label noise, no curve"
+    with pytest.raises(ValueError, match="mnist belongs to the reference study"):
+        page_jobs(root, ["mnist"], 2, 2)
+
+
+def test_a_smaller_book_leaves_out_other_data_sets(root):
+    small = book_toc(root, ["digits"])
+    assert not any("/mnist-5k/" in f for f in files(small))
+    assert "book/pages/digits/h1_communities" in files(small)
+    assert {"book/pages/summary/synthesis", "book/pages/summary/robustness"} <= set(files(small))
+    assert "MNIST, 5,000 images" not in [p["caption"] for p in small["parts"]]
+    with pytest.raises(ValueError, match="has no pages for data set 'folder:x'"):
+        book_toc(root, ["folder:x"])
+    with pytest.raises(ValueError, match="dataset must be one of"):
+        book_toc(root, ["cifar"])
+
+
+def test_jobs_of_a_book(root, monkeypatch):
+    monkeypatch.setattr("nbutils.pages.publish.committed_studies", lambda _: [])
+    jobs = {f"{j.output.parent.name}/{j.output.stem}": j for j in page_jobs(root, ["digits", "mnist-5k"], 4, 3)}
+    assert len(jobs) == 20
+    report = jobs["sweep-width_and_density/sweep_report"]
+    table = "book/results/width_and_density/results.parquet"
+    assert dict(report.parameters) == {"results": table, "metric": "modularity above chance"}
+    assert report.title == "width and density"
+    assert dict(jobs["mnist-5k/h2_modularity"].parameters) == {
+        "epochs": 3,
+        "device": "cpu",
+        "study": "digits mnist-5k",
+        "seeds": 4,
+        "dataset": "mnist-5k",
+        "source": "tables",
+    }
+    assert dict(jobs["tour/start_here"].parameters) == {"epochs": 3, "device": "cpu"}
+    assert dict(jobs["watch/watch_training"].parameters)["dataset"] == "mnist-5k"
+    figures = {"results": "book/results/published/mnist_entropy.csv", "constant": 4.0, "draws": 300}
+    assert dict(jobs["published/reanalysis"].parameters) == figures
+    assert dict(jobs["speed/speed"].parameters) == {"results": "benchmarks/latest.json"}
+    assert dict(jobs["processors/processors"].parameters) == {"study": "digits mnist-5k"}
+    pages = {name: job for name, job in jobs.items() if name.startswith("data-")}
+    assert list(pages) == [f"data-{name}/dataset" for name in DATASETS]
+    assert {tuple(job.parameters) for job in pages.values()} == {(("dataset", name),) for name in DATASETS}
+    assert pages["data-plantvillage/dataset"].title == "PlantVillage"
+    titles = [(j.template.stem, j.title) for j in jobs.values()]
+    assert len(titles) == len(set(titles))
+
+
+def test_pages_about_data_sets_do_not_depend_on_the_study(root):
+    small, large = (page_jobs(root, names, 4, 3) for names in (["digits"], ["digits", "mnist-5k"]))
+    about = [[job for job in jobs if job.template.stem == "dataset"] for jobs in (small, large)]
+    assert about[0] == about[1]
+    assert len(about[0]) == len(DATASETS)
+
+
+def test_a_data_page_is_outdated_when_the_data_appear_or_change(root, tmp_path, own_store, monkeypatch, fresh_data):
+    monkeypatch.setenv("NBUTILS_DATA", str(tmp_path / "data"))
+    page = next(job for job in page_jobs(root, ["digits"], 1, 1) if "plantvillage" in str(job.output))
+    found = [_inputs(page)]
+    for shade in (10, 20):
+        for place in ("train/ill", "train/well", "test/ill", "test/well"):
+            folder = tmp_path / "data/PlantVillage/PlantVillage64" / place
+            folder.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (4, 4), (shade, 0, 0)).save(folder / f"{shade}.png")
+        fresh_data()
+        found.append(_inputs(page))
+    assert len(set(found)) == 3
+    assert _inputs(page) == found[-1]
+
+
+def make(folder: Path, code: str) -> PageJob:
+    (folder / "notebooks").mkdir(exist_ok=True)
+    notebook = nbformat.v4.new_notebook(
+        cells=[
+            nbformat.v4.new_markdown_cell("# A title\n\n[link](../book/intro.md)"),
+            nbformat.v4.new_code_cell("x: int = 1", metadata={"tags": ["parameters"]}),
+            nbformat.v4.new_code_cell(code),
+        ]
+    )
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    template = folder / "notebooks" / "page.ipynb"
+    nbformat.write(notebook, template)
+    return PageJob(template, folder / "book/pages/digits/page.ipynb", (("x", 5),), "Digits")
+
+
+def put(*jobs: PageJob):
+    with runner(jobs=1) as where:
+        return publish(jobs, where)
+
+
+def last_text(page: Path) -> str:
+    return nbformat.read(page, as_version=4).cells[-1].outputs[0].text
+
+
+def test_a_page_is_executed_finished_and_then_left_alone(tmp_path, own_store):
+    job = make(tmp_path, "import nbutils as nb\nnb.record('m', 1)\nprint(x + 1)")
+    assert put(job) == Summary(finished=1)
+    page = nbformat.read(job.output, as_version=4)
+    assert page.cells[0].source == "# A title — Digits\n\n[link](../../intro.md)"
+    assert [o.output_type for o in page.cells[-1].outputs] == ["stream"], "records are for tables, not for pages"
+    assert page.cells[-1].outputs[0].text == "6\n"
+    assert all("remove-cell" in c.metadata.tags for c in page.cells[1:3])
+    assert str(tmp_path) not in job.output.read_text()
+    before = job.output.stat().st_mtime_ns
+    assert put(job) == Summary(cached=1)
+    assert job.output.stat().st_mtime_ns == before
+    changed = make(tmp_path, "print(x + 2)")
+    assert put(changed) == Summary(finished=1)
+    assert last_text(job.output) == "7\n"
+    job.output.unlink()
+    assert put(changed) == Summary(cached=1), "a lost page comes back from the store"
+    assert last_text(job.output) == "7\n"
+
+
+def test_parameters_are_part_of_what_makes_a_page_current(tmp_path, own_store):
+    job = make(tmp_path, "print(x)")
+    put(job)
+    put(PageJob(job.template, job.output, (("x", 6),), "Digits"))
+    assert last_text(job.output) == "6\n"
+
+
+def test_a_failing_page_is_reported_and_the_old_one_kept(tmp_path, own_store, capsys):
+    good = make(tmp_path, "print(x)")
+    put(good)
+    text = good.output.read_text()
+    failed = good.output.with_suffix(".failed.ipynb")
+    found = put(make(tmp_path, "raise ValueError('broken thing')"))
+    assert found.failed == {"digits/page": "ValueError: broken thing"}
+    assert not found.complete
+    assert "failed: digits/page: ValueError: broken thing" in capsys.readouterr().out
+    assert good.output.read_text() == text
+    cells = nbformat.read(failed, as_version=4).cells
+    assert any("broken thing" in str(c.get("outputs")) for c in cells)
+    put(make(tmp_path, "print(x)"))
+    assert sorted(p.name for p in good.output.parent.iterdir()) == ["page.ipynb"]
+
+
+def test_half_written_pages_are_written_again(tmp_path, own_store):
+    job = make(tmp_path, "print(x)")
+    put(job)
+    job.output.write_text(job.output.read_text()[:200])
+    put(job)
+    assert last_text(job.output) == "5\n"

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbutils.support.display import callout, figure_style, fold, say, show, show_table
+
+
+@pytest.fixture
+def figure():
+    with figure_style():
+        fig, ax = plt.subplots()
+        ax.plot([0, 1], [0, 1], clip_on=True)
+        ax.set_title("A & B <c>")
+    plt.close(fig)
+    return fig
+
+
+def svg_of(html: str) -> ElementTree.Element:
+    return ElementTree.fromstring(html[html.index("<svg") : html.index("</svg>") + 6])
+
+
+def test_a_figure_follows_the_page_and_speaks(figure):
+    html = show(figure, "Caption with `code` & <tag>.", 'Alt "text".')._repr_html_()
+    svg = svg_of(html)
+    assert svg.get("role") == "img"
+    assert svg.get("aria-label") == 'Alt "text".'
+    assert "currentColor" in html
+    assert "#010203" not in html
+    assert "Caption with <code>code</code> &amp; &lt;tag&gt;." in html
+    assert "<metadata" not in html
+    assert "DOCTYPE" not in html
+
+
+def test_ids_are_unique_across_figures(figure):
+    import re
+
+    found = [set(re.findall(r' id="([^"]+)"', show(figure, f"c{i}", "a")._repr_html_())) for i in range(2)]
+    assert found[0]
+    assert not found[0] & found[1]
+    for i, ids in enumerate(found):
+        used = set(re.findall(r"#([\w-]+)\)", show(figure, f"c{i}", "a")._repr_html_()))
+        assert used <= ids
+
+
+def test_the_same_figure_gives_the_same_text(figure):
+    assert show(figure, "c", "a").text == show(figure, "c", "a").text
+
+
+@pytest.mark.parametrize(("caption", "alt"), [("", "alt"), ("caption", " ")])
+def test_caption_and_alt_are_required(figure, caption, alt):
+    with pytest.raises(ValueError, match="needs a caption and an alt text"):
+        show(figure, caption, alt)
+
+
+def test_tables_have_headers_no_index_and_dashes():
+    table = pd.DataFrame({"a_name": ["x<y", "z"], "value": [1.23456, np.nan], "count": [3, 4]})
+    html = show_table(table, "What.", digits=2)._repr_html_()
+    assert html.count('<th scope="col"') == 3
+    assert ">a name</th>" in html
+    assert "<th></th>" not in html
+    assert "x&lt;y" in html
+    assert ">1.23<" in html
+    assert ">–<" in html
+    assert ">3<" in html
+
+
+def test_sentences_and_boxes_escape():
+    assert say("**b** `c` <i>").text == "<p><strong>b</strong> <code>c</code> &lt;i&gt;</p>"
+    assert "&lt;x&gt;" in callout("<x>", "text", "refuted").text
+    assert repr(say("plain")) == "plain"
+
+
+def test_small_letters_are_scrolled_not_shrunk(figure):
+    assert "min-width:560px" in show(figure, "Caption.", "Alt.").text
+    narrow, wide = (show(figure, "Caption.", "Alt.", min_width=width).text for width in (300, 5000))
+    assert "min-width:300px" in narrow
+    assert f"min-width:{figure.get_size_inches()[0] * 90:.0f}px" in wide, "never wider than the figure is"
+
+
+def test_folded_parts_open_with_a_click():
+    table = show_table(pd.DataFrame({"a": [1]}), "Caption.")
+    html = fold("Two <parts>", say("First."), table)
+    tree = ElementTree.fromstring(html._repr_html_())
+    assert (tree.tag, tree.get("open")) == ("details", None)
+    assert [child.tag for child in tree] == ["summary", "p", "figure"]
+    assert tree[0].text == "Two <parts>"
+    assert repr(html).startswith("Two <parts>\nFirst.")
+    assert '<details class="nb-fold" open>' in fold("Seen", say("x"), opened=True).text
+    with pytest.raises(ValueError, match="summary must be a line that says what is folded away"):
+        fold(" ", table)
+
+
+def test_a_link_in_a_table_stays_whole_where_a_long_name_may_break():
+    table = pd.DataFrame({"verdict": ["[supported](../mnist/h1_communities.html), row_of_words"]})
+    text = show_table(table, "Verdicts.").text
+    assert '<a href="../mnist/h1_communities.html">supported</a>' in text
+    assert "row_<wbr>of_<wbr>words" in text
