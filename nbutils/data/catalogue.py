@@ -242,7 +242,7 @@ def locate(base: str) -> list[Path]:
             folder.mkdir(parents=True, exist_ok=True)
             source.fetch(folder)
         except (OSError, RuntimeError, ValueError) as error:
-            reason = f"the download failed: {error}"
+            reason = f"the download failed: {' '.join(str(error).split())}"  # torchvision's errors have lines
         if files := source.files(folder):
             return files
     by_hand = f"Put there: {source.advice}; or set NBUTILS_DATA to the folder that has it"

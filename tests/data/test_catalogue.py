@@ -213,14 +213,14 @@ def test_missing_data_says_what_to_do(tmp_path, own_store, monkeypatch):
     monkeypatch.setenv("NBUTILS_DATA", str(tmp_path / "data"))
 
     def no_network(_folder: Path) -> None:
-        raise OSError("no network here")
+        raise OSError("no network here\nor there")
 
     monkeypatch.setitem(SOURCES, "mnist", replace(SOURCES["mnist"], fetch=no_network))
     with pytest.raises(FileNotFoundError) as caught:
         keep_images("mnist")
     for words in (
         str(tmp_path / "data"),
-        "the download failed: no network here",
+        "the download failed: no network here or there. ",
         "MNIST/raw/train-images",
         "NBUTILS_DATA",
     ):
