@@ -145,9 +145,8 @@ def hidden_share(cells: list[dict]) -> float:
 
 def opening_and_close(cells: list[dict]) -> bool:
     """Whether a page opens with questions and closes with as many answers."""
-    text = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
-    asked = next((_bullets(part) for part in text if "This page answers" in part), 0)
-    told = next((_bullets(part) for part in reversed(text) if "What this page answered" in part), 0)
+    text = "\n\n".join("".join(c["source"]) for c in cells)  # code writes answers with numbers in them
+    asked, told = (_bullets(text, heading) for heading in ("This page answers", "What this page answered"))
     return 0 < asked == told
 
 
@@ -190,9 +189,9 @@ def _tags(cell: dict) -> set[str]:
     return set(cell["metadata"].get("tags", []))
 
 
-def _bullets(text: str) -> int:
-    """Bullets of the list that follows such a heading."""
-    after = re.split(r"This page answers|What this page answered", text, maxsplit=1)[1]
+def _bullets(text: str, heading: str) -> int:
+    """Bullets of the list that follows a heading."""
+    after = text.rpartition(heading)[2] if heading in text else ""
     listed = after[after.index("- ") :] if "- " in after else ""
     return len(re.findall(r"^- ", re.split(r"\n\n(?!- )", listed, maxsplit=1)[0], re.MULTILINE))
 

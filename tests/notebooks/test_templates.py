@@ -61,12 +61,14 @@ def test_templates_are_clean(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_shape_of_a_page(name):
     text = "\n\n".join(c.source for c in read(name).cells)
-    for part in ("At a glance", "any number", "A known answer", "nb.open_page", "assert ", "Sources."):
+    for part in ("At a glance", "any number", "nb.open_page", "assert ", "Sources."):
         assert part in text, part
+    assert "Sanity check on synthetic data" in text or "A known answer" in text
     promised = re.findall(r"^- (.+\?)$", read(name).cells[0].source, re.MULTILINE)
     assert len(promised) == 3
     closing = next(c.source for c in reversed(read(name).cells) if c.cell_type == "markdown")
-    assert len(re.findall(r"^- ", closing, re.MULTILINE)) >= 3
+    _, answered, answers = text.rpartition("## What this page answered")  # code writes answers with numbers in them
+    assert len(re.findall(r"^- ", answers if answered else closing, re.MULTILINE)) >= 3
 
 
 @pytest.mark.parametrize("name", NAMES)
