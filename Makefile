@@ -14,13 +14,21 @@ PY    := .venv/bin/python
 STUDY := --datasets $(DATASETS) --seeds $(SEEDS) --epochs $(EPOCHS) $(if $(JOBS),--jobs $(JOBS))
 HTML  := book/_build/html/index.html
 
+PYTEST := $(PY) -m pytest -n 2 --dist worksteal
+define CHECKS
+$(PY) -m ruff check .
+$(PY) -m ruff format --check .
+$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+$(PY) -m nbstripout --verify --keep-id notebooks/*.ipynb
+endef
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR: # a book that failed the strict build must not look up to date
-.PHONY: help book test lab sweep study bench runs glance clean
+.PHONY: help book test test-all lab sweep study bench runs glance clean
 
 help: ## list commands and options
 	@echo "Commands:"
-	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{printf "%-15s %s\n", $$1, $$2}'
 	@echo "Options (with their present values):"
 	@echo "  DATASETS=\"$(DATASETS)\" (names with spaces in single quotes)  SEEDS=$(SEEDS)  EPOCHS=$(EPOCHS)  JOBS=$(if $(JOBS),$(JOBS),one per core)"
 	@echo "  SWEEP=$(SWEEP)  DATASET=$(DATASET)"
@@ -33,11 +41,13 @@ book: .venv/ready ## train and measure what is missing, execute the notebooks, b
 	@$(MAKE) --no-print-directory $(HTML)
 	@echo "The book is ready. Open $(HTML) in a browser."
 
-test: .venv/ready ## style, unit, notebook and book tests: all that CI runs
-	$(PY) -m ruff check .
-	$(PY) -m ruff format --check .
-	$(PY) -m nbstripout --verify --keep-id notebooks/*.ipynb
-	$(PY) -m pytest -n 2 --dist loadfile
+test: .venv/ready ## style, layers, unit, notebook and book tests: all that CI runs
+	$(CHECKS)
+	$(PYTEST)
+
+test-all: .venv/ready ## the same and what takes longer: before a release
+	$(CHECKS)
+	NBUTILS_HOSTILE=200 $(PYTEST) --release
 
 lab: .venv/ready ## open the notebooks in JupyterLab
 	$(PY) -m jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/start_here.ipynb $(LAB_ARGS)

@@ -3,20 +3,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.metrics import adjusted_mutual_info_score
 
 from nbutils.entropy import class_selectivity
-from nbutils.pages.alluvial import alluvial
-from nbutils.pages.synthesis import ALL_LABELS, early_prediction
-from nbutils.runs.run import run_once
-from nbutils.runs.spec import RunSpec
 from nbutils.series import partial_correlation, partial_from
 from nbutils.stats import correlation, resampled_spearman
-from nbutils.study.measure_run import partitions_of
-from nbutils.support.display import show
 from nbutils.tracking import (
     against_chance,
     answers_to,
@@ -240,50 +233,6 @@ def test_answers(rng):
     assert found[5][1] == pytest.approx(rates[1, 1] / rates[:, 1].mean())
 
 
-def simulated(rng, conditions, runs, helpful):
-    """Final accuracy hangs on early accuracy, and on an early measure if that is `helpful`."""
-    rows = []
-    for condition in range(conditions):
-        for run in range(runs):
-            early, measure = rng.normal(size=2)
-            final = early + helpful * measure + 0.1 * rng.normal()
-            shared = {"dataset": "d", "labels": f"mixed:{condition}", "run": f"{condition}-{run}"}
-            rows.append({**shared, "epoch": 1, "q": measure + early, "test_accuracy": early})
-            rows.append({**shared, "epoch": 9, "q": np.nan, "test_accuracy": final})
-    return pd.DataFrame(rows)
-
-
-def test_prediction_beyond_accuracy(rng):
-    found = early_prediction(simulated(rng, 4, 15, helpful=1), ["q"], rng, draws=199)
-    assert found["labels"].tolist() == [f"mixed:{k}" for k in range(4)] + [ALL_LABELS]
-    assert (found["low"] > 0.3).all()
-    assert found["runs"].tolist() == [15] * 4 + [60]
-    useless = early_prediction(simulated(rng, 4, 15, helpful=0), ["q"], rng, draws=199).iloc[-1]
-    assert useless["rho"] > 0.5  # it goes with early accuracy, hence with the final one
-    assert useless["low"] < 0 < useless["high"]
-
-
-def test_prediction_agrees_with_the_plain_partial_correlation(rng):
-    table = simulated(rng, 1, 12, helpful=1)
-    early, late = table[table["epoch"] == 1], table[table["epoch"] == 9]
-    found = early_prediction(table, ["q"], rng, early=[1], draws=9).iloc[0]
-    given = early["test_accuracy"].to_numpy()
-    q, final = early["q"].to_numpy(), late["test_accuracy"].to_numpy()
-    assert found["partial"] == pytest.approx(partial_correlation(q, final, given))
-    assert found["rho"] == pytest.approx(stats.spearmanr(q, final).statistic)
-    assert found["rho_outcome"] == pytest.approx(stats.spearmanr(given, final).statistic)
-
-
-def test_prediction_counts_only_what_is_early_and_known(rng):
-    table = simulated(rng, 1, 6, helpful=1)
-    table.loc[table["run"].isin(["0-0", "0-1", "0-2"]) & (table["epoch"] == 1), "q"] = np.nan
-    found = early_prediction(table, ["q"], rng, early=[1, 9], draws=9)
-    assert found[["epoch", "runs"]].values.tolist() == [[1, 3]]
-    assert np.isnan(found["partial"]).all()
-    with pytest.raises(ValueError, match=r"columns \['modularity'\]"):
-        early_prediction(table, ["modularity"], rng)
-
-
 def test_resampled_and_partial_correlations(rng):
     x, y, z = rng.normal(size=(3, 20))
     resamples = [rng.integers(20, size=size) for size in (20, 7, 20)]
@@ -296,37 +245,6 @@ def test_resampled_and_partial_correlations(rng):
     ]
     assert partial_correlation(x, y, z) == pytest.approx(correlation(*left, "pearson"))
     assert np.isnan(partial_from(0.5, 1.0, 0.2))
-
-
-def test_the_flow_draws_every_neuron_once_per_column():
-    tracked = track_communities([partition((0, 4), (1, 5), (-1, 3)), partition((1, 4), (0, 6), (-1, 2))])
-    figure = alluvial(tracked, [0, 3], names={0: "threes"})
-    bars = [patch for patch in figure.axes[0].patches if hasattr(patch, "get_height")]
-    assert sum(bar.get_height() for bar in bars) == 2 * 12
-    texts = sorted(text.get_text() for text in figure.axes[0].texts)
-    assert texts == ["1 (5)", "2 (4)", "2 (4)", "isolated (2)", "isolated (3)", "threes (6)"]
-    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["0", "3"]
-    html = show(figure, "c", "a")._repr_html_()
-    assert "currentColor" in html
-    assert "#010203" not in html
-
-
-def test_the_flow_shows_chosen_epochs():
-    table = np.zeros((4, 3), dtype=int)
-    figure = alluvial(table, [0, 1, 2, 5], shown=[0, 5])
-    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["0", "5"]
-    with pytest.raises(ValueError, match="shown must be at least two of the epochs"):
-        alluvial(table, [0, 1, 2, 5], shown=[0, 4])
-    with pytest.raises(ValueError, match="one value per snapshot, received 2 for 4"):
-        alluvial(table, [0, 1])
-
-
-def test_partitions_of_a_run(own_store):
-    run = run_once(RunSpec(epochs=2, model="mlp:24"))
-    found = partitions_of(run, density=0.1, seeds=2)
-    assert found.shape == (3, 24)
-    assert found.min() >= -1
-    assert found.max() >= 1
 
 
 @pytest.mark.parametrize(
