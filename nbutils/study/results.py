@@ -72,7 +72,7 @@ class Results:
     Attributes:
         dataset: name of the data set.
         table: one row per run and epoch, `run` (address), `parts` (see `PARTS`), `dataset`, `labels`, `noise`, `seed`,
-            the training history and the measures (see :func:`nbutils.measures.measure_run`).
+            the training history and the measures (see :func:`nbutils.study.measure_run.measure_run`).
         runs: one row per run, failed ones too, with its parameters, status and provenance.
         specimens: networks that can be looked at, by address of their run.
         about: what is known of the data, `title`, `classes`, `about`, `origin`, `version`.

@@ -1,6 +1,6 @@
 """Arguments of public functions against their type hints: a wrong one ends in one sentence, before anything is done.
 
-What holds arrays is hinted `Any` and checked by :mod:`nbutils.support.checks`; all else says in its hint what it is.
+What holds arrays is hinted `Any` and checked by `nbutils.support.checks`; all else says in its hint what it is.
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ from nbutils.measures import (
     measure_entropies,
     measure_layers,
     measure_nulls,
-    measure_run,
 )
 from nbutils.runs.run import run_once
 from nbutils.runs.spec import RunSpec
@@ -35,6 +34,7 @@ from nbutils.runs.training import Epoch
 from nbutils.study.archive import REFERENCE, RESULTS, SMALL, has_archive, read_archive, reference_tasks
 from nbutils.study.extras import extra
 from nbutils.study.hypotheses import RULES, collect_evidence, evaluate_test, rows_of
+from nbutils.study.measure_run import measure_run
 from nbutils.study.results import PARTS, Results
 from nbutils.support import portable
 from nbutils.support.provenance import arithmetic, provenance
