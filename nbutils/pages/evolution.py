@@ -165,8 +165,8 @@ def settling(evolution: pd.DataFrame, table: pd.DataFrame, rng: np.random.Genera
 def search_alone(fired: Any, density: float = 0.05, seeds: int = 5, repeats: int = 4) -> pd.Series:
     """What the search alone would make of a network that stands still.
 
-    The graph is searched several times over just as :func:`nbutils.study.measure_run.partitions_of` does it, with the consensus
-    of `seeds` searches each time, and the partitions are compared as if they were successive epochs.
+    The graph is searched several times over just as :func:`nbutils.study.measure_run.partitions_of` does it, with the
+    consensus of `seeds` searches each time, and the partitions are compared as if they were successive epochs.
 
     Args:
         fired: activation pattern matrix, shape (examples, neurons), boolean.
