@@ -15,8 +15,6 @@ from benchmarks.harness import Comparison, compare, run_script, seconds
 from nbutils.runs.models import HIDDEN_LAYERS, hidden_widths
 from nbutils.support.cores import compute_threads
 
-__all__ = ["first_snapshot", "streaming", "training"]
-
 
 class Training:
     """A plain PyTorch loop over MNIST images, batch 32, fused Adam; one step at a time."""

@@ -13,8 +13,6 @@ from benchmarks.harness import Comparison, compare, seconds
 from benchmarks.seeds import SEEDS, one_by_one, side_by_side
 from nbutils.cofiring import cofiring_counts
 
-__all__ = ["gpu"]
-
 
 def gpu(quick: bool) -> list[Comparison]:
     """Counts, a graph, capture, and ten seeds; each against the processor. Nothing without a GPU."""

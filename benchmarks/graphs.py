@@ -16,8 +16,6 @@ from benchmarks.harness import Comparison, compare, run_script, seconds
 from nbutils.cofiring import cofiring_counts
 from nbutils.support.cores import compute_threads
 
-__all__ = ["cofiring", "communities", "snapshots"]
-
 EDGE = 12  # bytes to read of an edge in a sparse matrix: its weight and its neuron
 SEARCH = 4  # times that a search reads every edge at least: moving and refining, twice
 

@@ -15,8 +15,6 @@ from benchmarks.memory import peak
 from nbutils.cofiring import pack_firing
 from nbutils.support.workers import run_tasks
 
-__all__ = ["blocks", "growth"]
-
 ONE_SIZE = """
 import ctypes, json, sys, time
 import numpy as np

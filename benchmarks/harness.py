@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Comparison", "Curve", "compare", "run_python", "run_script", "seconds", "table", "write_json"]
-
 
 @dataclass(frozen=True)
 class Comparison:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["forget_peak", "peak"]
-
 
 def forget_peak() -> float:
     """Let :func:`peak` be of what comes from here on; returns the MiB in use now."""

@@ -10,8 +10,6 @@ import nbformat
 
 from benchmarks.harness import Comparison, compare, run_python, seconds
 
-__all__ = ["notebook_overhead"]
-
 CELLS = (
     "import nbutils as nb\nimport pandas\nimport seaborn\nimport torch",
     "nb.record('product', x * float(torch.ones(2).sum()))",

@@ -12,8 +12,6 @@ from benchmarks.harness import seconds
 from nbutils.support.cores import compute_threads, in_threads
 from nbutils.support.loops import count_ones
 
-__all__ = ["rates"]
-
 
 @njit(nogil=True)
 def _count_ones(a: np.ndarray, b: np.ndarray, rounds: int) -> int:

@@ -18,8 +18,6 @@ from nbutils.runs.training import TrainingSettings, one_thread, train
 from nbutils.support.cores import compute_threads, default_jobs
 from nbutils.support.workers import Lost, run_tasks
 
-__all__ = ["seeds"]
-
 SEEDS = 10
 
 

@@ -9,8 +9,6 @@ import networkx as nx
 import numpy as np
 from sklearn.metrics import mutual_info_score
 
-__all__ = ["bits", "entropies", "firing", "graph", "nulls", "simple", "snapshot"]
-
 
 def firing(activations: np.ndarray) -> np.ndarray:
     """Top decile of each neuron's positive activations."""

@@ -9,8 +9,6 @@ import random
 
 import numpy as np
 
-__all__ = ["communities", "graph_pairs", "snapshot"]
-
 Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 

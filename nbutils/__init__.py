@@ -130,7 +130,6 @@ _WHERE = {
 }
 EXPORTS = {name: module for module, names in _WHERE.items() for name in names}
 
-PUBLIC_MODULES = tuple(_WHERE)
 __all__ = sorted(EXPORTS)
 __version__ = "0.1.0"
 

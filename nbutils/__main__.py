@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 from nbutils.support.interrupts import one_interrupt, stopped
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. An interrupt ends it in order, also while modules are still imported."""

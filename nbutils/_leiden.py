@@ -15,8 +15,6 @@ import numpy as np
 
 from nbutils.support.loops import loop
 
-__all__ = ["leiden"]
-
 # How readily the refinement takes a part that is not the best one: gains count in this share of the node's strength.
 RANDOMNESS = 0.01
 

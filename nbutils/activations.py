@@ -18,8 +18,6 @@ from nbutils.support.checks import (
     spare_exponent,
 )
 
-__all__ = ["activation_histogram", "class_means", "effective_rank", "firing", "firing_share"]
-
 MOST_BINS = 1 << 16
 ENLARGE = 100  # powers of two that lift the least numbers of float32 and float64 well into their range
 RULES = "'top-decile', 'positive' or 'top:<share>' with a share above 0 and at most 1, such as 'top:0.05'"

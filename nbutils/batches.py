@@ -19,8 +19,6 @@ from torch.utils.data import Dataset
 from nbutils.layouts import Reading
 from nbutils.support.checks import as_numpy, shown
 
-__all__ = ["Batch", "Feeder", "Rows", "as_batch", "gather", "stream"]
-
 ALLOWED = "a tensor or an array, a tuple or list that begins with one, or a dict of them"
 
 

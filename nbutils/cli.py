@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from nbutils.sweeps.execute import NotebookJob, Outcome
     from nbutils.sweeps.grid import Point, Sweep
 
-__all__ = ["add_data_command", "add_study_command", "add_sweep_commands", "main", "positive", "project_folder", "whole"]
-
 
 def add_data_command(commands: argparse._SubParsersAction) -> None:
     """Add `data` to the command line."""

@@ -16,8 +16,6 @@ from nbutils.support.checks import as_count, as_fired, as_numpy, is_whole, shown
 from nbutils.support.cores import in_threads
 from nbutils.support.devices import device_counts, resolve_device
 
-__all__ = ["PackedFiring", "cofiring_counts", "count_histogram", "count_threshold", "pack_firing", "pairs_from"]
-
 
 @dataclass(frozen=True)
 class PackedFiring:

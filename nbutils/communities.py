@@ -14,17 +14,6 @@ from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_graph, as_labels, as_partitions, is_number, shown, spare_exponent
 from nbutils.support.cores import in_threads
 
-__all__ = [
-    "ISOLATED",
-    "Communities",
-    "agreed_communities",
-    "by_size",
-    "consensus_partition",
-    "detect_communities",
-    "modularity",
-    "well_defined_communities",
-]
-
 ISOLATED = -1
 LEAST = 3  # neurons of a community that is followed, as of a well-defined one
 

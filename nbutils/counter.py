@@ -19,8 +19,6 @@ from nbutils.support.files import replace_file
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-__all__ = ["CofiringCounter"]
-
 ROOM = 2048  # examples that wait to be counted: one pass over the pairs for all of them
 MOST_COUNTS = 2**40  # four terabytes of them
 LARGEST = 2**31 - 1  # examples that 32-bit counts can hold

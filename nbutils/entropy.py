@@ -19,20 +19,6 @@ from nbutils.support.checks import (
     shown,
 )
 
-__all__ = [
-    "binned_entropy",
-    "class_conditional_entropy",
-    "class_selectivity",
-    "dead_share",
-    "entropy_bits",
-    "firing_entropy",
-    "histogram_entropy",
-    "mutual_information",
-    "pattern_entropy",
-    "total_correlation",
-    "unique_share",
-]
-
 CORRECTIONS = (None, "miller-madow")
 MOST = 1e300  # so that sums are finite
 

@@ -33,21 +33,6 @@ if TYPE_CHECKING:
     import networkx as nx
     import scipy.sparse as sp
 
-__all__ = [
-    "activation_pattern_graph",
-    "disparity_graph",
-    "graph_from_counts",
-    "graph_from_pairs",
-    "graph_in_blocks",
-    "layered_graph",
-    "pair_blocks",
-    "pearson_graph",
-    "phi_graph",
-    "ppmi_graph",
-    "to_networkx",
-    "within_layer_graph",
-]
-
 MOST_NEURONS = 10_000_000
 
 
@@ -554,18 +539,18 @@ def graph_in_blocks(
     pairs = packed.neurons * (packed.neurons - 1) // 2
     if pairs == 0:
         return activation_pattern_graph(packed, share)
-    histograms = _all(run, block_histogram, [(packed, part) for part in parts])
+    histograms = _all(run, _block_histogram, [(packed, part) for part in parts])
     threshold = count_threshold(sum(histograms), share_count(share, pairs))
-    found = _all(run, block_pairs, [(packed, part, threshold) for part in parts])
+    found = _all(run, _block_pairs, [(packed, part, threshold) for part in parts])
     return graph_from_pairs(packed.neurons, *(np.concatenate(part) for part in zip(*found, strict=True)))
 
 
-def block_histogram(block: tuple[PackedFiring, range]) -> np.ndarray:
+def _block_histogram(block: tuple[PackedFiring, range]) -> np.ndarray:
     """A worker's first task."""
     return count_histogram(*block)
 
 
-def block_pairs(block: tuple[PackedFiring, range, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _block_pairs(block: tuple[PackedFiring, range, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A worker's second task."""
     packed, strips, threshold = block
     return pairs_from(packed, threshold, strips)

@@ -19,17 +19,6 @@ from nbutils.batches import Batch, Feeder, Rows, stream
 from nbutils.layouts import FeaturesLast, Layout, Reading, read_layers
 from nbutils.support.checks import as_count, is_among, shown
 
-__all__ = [
-    "as_written",
-    "capture",
-    "capture_activations",
-    "check_all_ran",
-    "check_output",
-    "evaluating",
-    "matching_layers",
-    "observed",
-]
-
 MOST = 1024  # examples per forward pass, unless told
 BYTES = 256 * 2**20  # that the outputs of all layers take in one forward pass, unless told
 _ONE = threading.RLock()  # threads that capture the same model would see each other's passes

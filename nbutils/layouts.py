@@ -12,8 +12,6 @@ from torch import nn
 
 from nbutils.support.checks import is_among, shown
 
-__all__ = ["LAYOUTS", "FeaturesLast", "Layout", "NonFiniteError", "Reading", "neuron_activations", "read_layers"]
-
 LAYOUTS = ("auto", "channels-first", "features-last")
 Layout = str | Mapping[str, str]  # one of LAYOUTS, or which of them holds for which layers
 
@@ -213,29 +211,3 @@ def _of_type(module: nn.Module) -> tuple[str, tuple[int, ...] | None, bool]:
     if kind in NORMS and len(module.normalized_shape) != 1:
         return "auto", None, False
     return "features-last", None, False
-
-
-def neuron_activations(
-    output: torch.Tensor, name: str = "", reduce: str = "mean", layout: str = "auto"
-) -> torch.Tensor:
-    """One activation per neuron and example, from a layer's output.
-
-    Args:
-        output: shape (examples, neurons); or (examples, channels, positions, ...) or (examples, ..., features).
-        name: name of the layer, for messages.
-        reduce: "mean" or "max" over tokens or positions.
-        layout: "channels-first" or "features-last"; "auto" takes four dimensions and more as channels first.
-
-    Returns:
-        float32, shape (examples, neurons), on the output's device.
-
-    Raises:
-        ValueError: the output has fewer than two dimensions, or three whose layout is not said.
-        NonFiniteError: (a ValueError) an activation is NaN or infinite.
-
-    Examples:
-        >>> neuron_activations(torch.ones(2, 3, 4, 4)).shape
-        torch.Size([2, 3])
-    """
-    reading = Reading(name, "output", layout)
-    return reading.neurons(reading.batch_first(output), reduce)

@@ -10,8 +10,6 @@ import numpy as np
 from nbutils.cofiring import PackedFiring, pack_firing
 from nbutils.support.checks import as_labels, as_rng
 
-__all__ = ["circular_shift_null", "within_class_null"]
-
 
 def circular_shift_null(fired: Any, rng: np.random.Generator | int) -> Any:
     """Shift each neuron over the examples by its own random amount: rates stay, co-firing goes.

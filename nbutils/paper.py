@@ -15,8 +15,6 @@ from nbutils.entropy import histogram_entropy
 from nbutils.graphs import graph_from_pairs
 from nbutils.support.checks import as_activations, as_fired, as_labels, as_switch, require_share, share_count
 
-__all__ = ["paper_graph", "released_entropy", "released_graph"]
-
 SLIP = 2  # places by which the released code's indices are off
 
 

@@ -24,23 +24,6 @@ from nbutils.support.checks import (
     shown,
 )
 
-__all__ = [
-    "Turn",
-    "autocorrelation",
-    "correlation_test",
-    "detrended_correlation",
-    "difference_correlation",
-    "effective_sample_size",
-    "left_out_rise",
-    "partial_correlation",
-    "partial_from",
-    "saturating_curve",
-    "series_noise",
-    "smoothed",
-    "turning_point",
-    "when_reached",
-]
-
 LEAST_CONSTANT = 1e-100  # an epoch divided by less would overflow
 
 

@@ -25,22 +25,6 @@ from nbutils.support.checks import (
     shown,
 )
 
-__all__ = [
-    "Permutation",
-    "as_pair",
-    "between_conditions",
-    "bootstrap_interval",
-    "check_alternative",
-    "correlation",
-    "holm",
-    "pairwise_correlation",
-    "permutation_result",
-    "permuted_orders",
-    "resampled_spearman",
-    "session_permutation",
-    "sign_flip",
-]
-
 ALTERNATIVES = ("greater", "less", "two-sided")
 MOST_DRAWS = 1_000_000
 LEAST_SPREAD = 1e-100  # below it, cubes of differences vanish

@@ -19,23 +19,6 @@ from nbutils.support.checks import as_count, as_fired, as_labels, as_partitions,
 if TYPE_CHECKING:
     pass
 
-__all__ = [
-    "KINDS",
-    "SAME",
-    "against_chance",
-    "answers_to",
-    "best_matching",
-    "between_searches",
-    "community_events",
-    "compare_partitions",
-    "flexibility",
-    "match_communities",
-    "members",
-    "shared_neurons",
-    "track_communities",
-    "two_partitions",
-]
-
 SAME = 1 / 3  # above it, one of two communities has more than half of its neurons in the other
 
 

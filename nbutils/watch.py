@@ -32,8 +32,6 @@ from nbutils.measures import MeasureSpec, measure_communities, measure_entropies
 from nbutils.support.checks import as_labels, is_number, shown
 from nbutils.support.devices import device_counts, on_processor
 
-__all__ = ["Watch", "count_cofiring"]
-
 
 @contextmanager
 def count_cofiring(

@@ -13,8 +13,6 @@ from nbutils.support.checks import as_count, shown
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["HIDDEN_LAYERS", "build_model", "hidden_widths", "parameter_count", "stack_size"]
-
 HIDDEN_LAYERS = "hidden*.relu"  # where a hidden unit's post-non-linearity output is read
 MOST = 5  # networks in a stack; more gain nothing, and their weights leave the cache
 MOST_ON_GPU = 32

@@ -17,8 +17,6 @@ from nbutils.runs.models import HIDDEN_LAYERS, build_model
 from nbutils.runs.spec import RunSpec
 from nbutils.runs.training import Epoch, TrainingSettings, margins, one_thread, score, sharpness, train
 
-__all__ = ["record_runs"]
-
 Arrays = dict[str, dict[str, np.ndarray]]
 
 

@@ -27,8 +27,6 @@ from nbutils.support.store import Store
 if TYPE_CHECKING:
     from torch.nn import Module
 
-__all__ = ["Run", "made_elsewhere", "run_address", "run_once", "run_together"]
-
 
 def run_address(spec: RunSpec, elsewhere: Mapping[str, Any] | None = None) -> str:
     """Where a run is kept: 16 hexadecimal digits that change with all that determines it.

@@ -13,8 +13,6 @@ from nbutils.runs.models import hidden_widths
 from nbutils.support.devices import resolve_device
 from nbutils.support.messages import Parameters
 
-__all__ = ["RunSpec", "checked_by", "known_dataset"]
-
 
 def checked_by(check: Any) -> AfterValidator:
     """A validator that keeps a value as it is, after `check` had its chance to raise ValueError."""

@@ -20,8 +20,6 @@ from nbutils.runs.models import stack_size
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, is_number, shown
 
-__all__ = ["Epoch", "Stack", "TrainingSettings", "margins", "one_thread", "score", "sharpness", "train"]
-
 SHAKES = 3  # draws of the noise of `sharpness`
 
 

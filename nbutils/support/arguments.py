@@ -18,8 +18,6 @@ import numpy as np
 
 from nbutils.support.checks import is_whole, shown
 
-__all__ = ["checked", "fits", "received", "words_for"]
-
 Checked = TypeVar("Checked", bound=Callable[..., Any])
 LISTS = (Sequence, Collection, list)
 PLAIN = {

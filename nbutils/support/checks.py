@@ -16,32 +16,6 @@ import scipy.sparse as sp
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "as_activations",
-    "as_count",
-    "as_fired",
-    "as_frame",
-    "as_graph",
-    "as_groups",
-    "as_labels",
-    "as_mask",
-    "as_numpy",
-    "as_partitions",
-    "as_rng",
-    "as_series",
-    "as_switch",
-    "as_table",
-    "is_among",
-    "is_number",
-    "is_whole",
-    "ordinary",
-    "require_level",
-    "require_share",
-    "share_count",
-    "shown",
-    "spare_exponent",
-]
-
 WHOLE = 2**53  # whole numbers up to here are exact in float64
 ORDINARY = 400  # powers of two within which squares and sums of many values neither overflow nor vanish
 LARGEST = 1e100  # of a series: beyond, sums of cubes overflow

@@ -18,8 +18,6 @@ from typing import Any
 
 import nbutils
 
-__all__ = ["code_digest", "definitions_behind", "notebook_code"]
-
 Place = tuple[str, str]  # module and name of a definition
 PACKAGES = (nbutils.__name__,)  # whose definitions are followed
 

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-__all__ = ["SHARE_VARIABLES", "compute_threads", "default_jobs", "in_threads", "threads_each", "usable_cores"]
-
 JOBS_VARIABLE = "NBUTILS_JOBS"
 THREADS = "nbutils-compute"
 # What a job is told about its share of the cores: compute threads, and jobs that it may start itself.

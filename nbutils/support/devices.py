@@ -13,8 +13,6 @@ from nbutils.support.portable import is_portable
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["DEVICES", "device_counts", "device_histogram", "device_pairs", "on_processor", "resolve_device"]
-
 DEVICES = ("auto", "cpu", "cuda")
 STRIP = 4096  # neurons whose pairs with all others are held at once: 4096 x neurons x 4 bytes
 EXACT = 1 << 24  # whole numbers up to here are exact in float32

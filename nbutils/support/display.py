@@ -21,20 +21,6 @@ from matplotlib.figure import Figure
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, shown
 
-__all__ = [
-    "Html",
-    "callout",
-    "figure_style",
-    "fold",
-    "format_number",
-    "in_figure",
-    "in_markdown",
-    "interval_text",
-    "say",
-    "show",
-    "show_table",
-]
-
 MOST_DIGITS, MOST_PIXELS = 17, 10_000  # a float has no more decimals to show; no screen is wider
 GREY = "#8a8f98"  # for what is not the point: readable on white and on black
 INK = "#010203"  # stands for "the page's text colour" until the figure is written

@@ -19,19 +19,6 @@ from filelock import FileLock, Timeout
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "clear_after",
-    "clear_stale",
-    "file_digest",
-    "is_file",
-    "process_exists",
-    "process_folder",
-    "read_parquet",
-    "remove_folder",
-    "replace_file",
-    "scratch_folder",
-]
-
 
 def read_parquet(path: Path) -> pd.DataFrame:
     """A table from a parquet file, read without pyarrow's own threads: a process that ends while they start aborts."""

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Terminated", "one_interrupt", "stopped"]
-
 PATIENCE = 10  # seconds for tidying up, before another Ctrl-C ends the process at once
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 SHOW_CURSOR = "\x1b[?25h"

@@ -14,32 +14,6 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = [
-    "ASYMMETRIC",
-    "LOOP",
-    "OUTSIDE",
-    "REPEATED",
-    "TILE",
-    "UNORDERED",
-    "UNSORTED",
-    "add_to_histogram",
-    "count_among",
-    "count_bins",
-    "count_ones",
-    "deal",
-    "fill_counts",
-    "first_bad_pair",
-    "first_flaw",
-    "heavy_pairs",
-    "inside_weights",
-    "log2_of_each",
-    "loop",
-    "mirror",
-    "pack",
-    "rotate",
-    "symmetric_csr",
-]
-
 TILE = 64  # neurons on each side of a tile of pairs; also the bits of a word
 WORDS = 32  # words of a tile that are counted at once: rows and columns of 64 x 32 x 8 bytes fit the first-level cache
 

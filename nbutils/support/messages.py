@@ -9,8 +9,6 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-__all__ = ["Parameters", "cut", "is_plain", "one_sentence", "plain", "sentences", "shown", "told"]
-
 LONGEST = 100  # characters of a received value in a message
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["EXTRAS", "MissingExtraError", "needed_for"]
-
 # What `pip install nbutils` alone does not bring, by the name under which it is imported.
 EXTRAS = {
     **dict.fromkeys(("mlxtend", "torchvision"), "data"),

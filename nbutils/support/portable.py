@@ -16,8 +16,6 @@ import sys
 from functools import cache
 from pathlib import Path
 
-__all__ = ["SWITCH", "is_portable", "limits", "processor", "processor_features", "settings", "start"]
-
 SWITCH = "NBUTILS_PORTABLE"
 NEEDED = ("avx2", "fma")
 # Instruction sets by which numerical libraries choose their code, under the names that Linux gives them.

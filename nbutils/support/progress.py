@@ -11,8 +11,6 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from nbutils.support.messages import told
 
-__all__ = ["Counting", "Reporter", "duration"]
-
 
 def duration(seconds: float) -> str:
     """Seconds for a reader.

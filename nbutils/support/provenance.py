@@ -17,15 +17,6 @@ from typing import Any
 from nbutils.support.cores import compute_threads
 from nbutils.support.portable import is_portable, limits, processor, processor_features
 
-__all__ = [
-    "again_because",
-    "arithmetic",
-    "differences",
-    "digest_of",
-    "environment",
-    "provenance",
-]
-
 # The libraries that numbers are computed with. What was computed with other versions of them is never served.
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "networkx", "numba", "pandas")
 MISSING = "missing"

@@ -27,8 +27,6 @@ from platformdirs import user_cache_path
 from nbutils.support.files import process_exists, replace_file
 from nbutils.support.provenance import digest_of
 
-__all__ = ["Store", "store_folder"]
-
 RECORD = "record.json"
 WRITING = ".writing-"
 STALE_SECONDS = 24 * 3600  # an unfinished folder of another machine this old has no living writer

@@ -24,8 +24,6 @@ from typing import Any
 from nbutils.support.cores import SHARE_VARIABLES, default_jobs, threads_each
 from nbutils.support.files import clear_after, process_folder, remove_folder, scratch_folder
 
-__all__ = ["LOCAL", "Lost", "TryAgain", "dask_runner", "deaf", "run_tasks"]
-
 ATTEMPTS = 3
 
 

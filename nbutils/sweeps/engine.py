@@ -21,8 +21,6 @@ from nbutils.support.workers import Lost, dask_runner, run_tasks
 from nbutils.sweeps.execute import NotebookJob, Outcome, execute, keep, kept, with_prose
 from nbutils.sweeps.kernels import fork_kernel
 
-__all__ = ["Runner", "Summary", "run_notebooks", "runner"]
-
 # Slow imports that start no thread and touch no device, so that processes with them can be forked.
 SLOW = {
     "networkx": ("networkx",),

@@ -20,8 +20,6 @@ from nbutils.sweeps.kernels import LOG, kernel_manager
 from nbutils.sweeps.lean import nbformat
 from nbutils.sweeps.measurements import read_measurements
 
-__all__ = ["NotebookJob", "Outcome", "execute", "keep", "kept", "with_prose"]
-
 FILE = "notebook.ipynb"
 INJECTED = "injected-parameters"
 # Tags that say how a cell is executed; all others say how a page shows it.

@@ -33,22 +33,6 @@ from nbutils.sweeps.parameters import (
     with_full_names,
 )
 
-__all__ = [
-    "LARGEST",
-    "Point",
-    "Range",
-    "Sweep",
-    "SweepFile",
-    "axis_values",
-    "grid_points",
-    "grid_size",
-    "is_excluded",
-    "load_sweep",
-    "raise_mistakes",
-    "read_sweep_file",
-    "says",
-]
-
 LARGEST = 100_000  # points; more is a slip of the pen
 FARTHEST = 1e18  # ends of a range; beyond them, neighbouring numbers are the same
 

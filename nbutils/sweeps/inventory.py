@@ -18,8 +18,6 @@ from nbutils.support.provenance import differences
 from nbutils.support.store import Store
 from nbutils.sweeps.parameters import listed
 
-__all__ = ["inventory", "prune"]
-
 
 def inventory(dataset: str | None = None) -> pd.DataFrame:
     """All runs in the store.

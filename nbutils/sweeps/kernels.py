@@ -25,8 +25,6 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from nbutils.support.files import remove_folder
 
-__all__ = ["LOG", "PrivateKernelManager", "WarmKernelManager", "fork_kernel", "kernel_manager"]
-
 LOG = "kernel.log"  # beside the connection file: what a kernel writes past its notebook
 # Forked by `fork_kernel` and waiting for its connection file: (process id, pipe to tell it).
 _waiting: list[tuple[int, int]] = []

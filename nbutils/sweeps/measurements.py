@@ -8,8 +8,6 @@ from typing import Any
 
 from IPython.display import publish_display_data
 
-__all__ = ["MIME", "read_measurements", "record"]
-
 MIME = "application/vnd.nbutils.measurement+json"
 SCRAP_MIME = "application/scrapbook.scrap.json+json"  # notebooks that use scrapbook's `glue` work unchanged
 

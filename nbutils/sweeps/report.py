@@ -12,8 +12,6 @@ from nbutils.sweeps.execute import NotebookJob, Outcome
 from nbutils.sweeps.lean import nbformat
 from nbutils.sweeps.tables import check_metric, read_results
 
-__all__ = ["relinked", "report_template", "write_report"]
-
 TARGET = re.compile(r"(?<=\]\()([^)\s#]+)")
 
 

@@ -13,8 +13,6 @@ from matplotlib.figure import Figure
 from nbutils.support.display import GREY, figure_style, in_figure
 from nbutils.sweeps.tables import axes_of, marginal_means, one_metric
 
-__all__ = ["all_metrics", "heat_maps", "marginals", "time_spent"]
-
 BLUE = "#3b82c4"
 CHARACTERS = 20  # of tick labels side by side in a small panel
 PANELS = 12  # more small multiples than this are no longer readable

@@ -21,18 +21,6 @@ from nbutils.sweeps.execute import Outcome, kept
 from nbutils.sweeps.grid import Sweep, says
 from nbutils.sweeps.parameters import listed, nearest
 
-__all__ = [
-    "ResultsTable",
-    "axes_of",
-    "check_metric",
-    "effects",
-    "marginal_means",
-    "one_metric",
-    "pivot",
-    "read_results",
-    "select",
-]
-
 SECONDS_BETWEEN = 10
 # What stands in every row, besides the sweep's parameters. A parameter of such a name becomes `parameter.<name>`.
 BEFORE = ("run", "sweep", "notebook")

@@ -13,8 +13,6 @@ from nbutils.support.code import code_digest
 from nbutils.support.provenance import provenance
 from nbutils.sweeps.lean import nbformat, without
 
-__all__ = ["MODULES"]
-
 MODULES = (
     "ipykernel.debugger",
     "ipykernel.ipkernel",
