@@ -214,7 +214,7 @@ def attack_matrix(table: pd.DataFrame) -> Figure:
 
 
 def forest(evidence: Sequence[Evidence]) -> Figure:
-    """Estimates with their intervals; the tick marks the threshold, the colour the outcome."""
+    """Estimates and intervals; the dotted line is the threshold, the colour the outcome (grey: not measurable)."""
     tests = list(dict.fromkeys(e.test for e in evidence))
     names = list(dict.fromkeys(e.dataset for e in evidence))
     with figure_style():
@@ -224,7 +224,7 @@ def forest(evidence: Sequence[Evidence]) -> Figure:
         for ax, test in zip(axes[0], tests, strict=True):
             for item in (e for e in evidence if e.test == test and e.planned):
                 y = names.index(item.dataset)
-                colour = OUTCOMES[item.outcome][0]
+                colour = GREY if item.saturated else OUTCOMES[item.outcome][0]
                 ax.plot([item.low, item.high], [y, y], color=colour, lw=2.4)
                 ax.plot(item.estimate, y, "o", color=colour, ms=6)
                 ax.axvline(item.threshold, color=INK, lw=0.9, alpha=0.6, ls=":")

@@ -46,7 +46,7 @@ def glance_text(results: Sequence[Results], evidence: Sequence[Evidence]) -> str
         f"{runs['seed'].max() + 1} per label condition and {NOISE_SEEDS} per level of label noise; "
         f"trained at commit {commits}."
     )
-    figure = f"![Effects of the registered tests with intervals]({FIGURE})"
+    figure = f"![Effects of the pre-specified tests with intervals; grey where nothing can be measured]({FIGURE})"
     paragraphs = [figure, source, *filter(None, [living_sentence(results, evidence)])]
     return "\n".join([START, "", *rows, "", "\n\n".join(paragraphs), "", END])
 

@@ -87,9 +87,10 @@ class Page:
         record(f"{hypothesis} verdict", verdict(tests) if tests else "inconclusive")
         if not tests:
             return callout(f"{hypothesis}: inconclusive", "No run of this data set finished.", "inconclusive")
-        word = verdict(tests)
+        word, why, _ = headline(tests, self.parameters.dataset, hypothesis)
         parts = "; ".join(f"{e.test} {e.outcome}, {_with_interval(e)}" for e in tests)
-        return callout(f"{hypothesis} on {self.parameters.dataset}: {word}", f"Claim: {claim} Tests: {parts}.", word)
+        title = f"{hypothesis} on {self.parameters.dataset}: {word}{why}"
+        return callout(title, f"Claim: {claim} Tests: {parts}.", word)
 
     def show_verdicts(self) -> Html:
         """Verdict of every hypothesis on every data set, with its main effect; recorded for sweeps."""

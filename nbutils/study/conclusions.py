@@ -35,7 +35,7 @@ __all__ = [
     "within_levels",
 ]
 
-WORDS = ("supported", "not supported", "refuted", "inconclusive")
+WORDS = ("supported", "not supported", "refuted", "not measurable", "inconclusive")
 
 
 def counted(names: Sequence[str]) -> str:

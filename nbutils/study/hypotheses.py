@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control
 
+from nbutils.entropy import entropy_bits
 from nbutils.stats import (
     between_conditions,
     bootstrap_interval,
@@ -37,6 +38,7 @@ __all__ = [
     "is_between",
     "is_registered",
     "rows_of",
+    "saturation",
     "series_evidence",
     "verdict",
 ]
@@ -51,6 +53,7 @@ class Rules:
         alpha: largest adjusted p value that counts.
         seeds: networks per condition that a verdict needs.
         noise_levels: label-noise levels that H2b and H3b need.
+        room: bits that pattern entropy must stay below its ceiling for a verdict on H3, see :func:`saturation`.
         level: confidence of all intervals.
         seed: of all resampling.
     """
@@ -59,6 +62,7 @@ class Rules:
     alpha: float = 0.05
     seeds: int = 10
     noise_levels: int = 8
+    room: float = 0.1
     level: float = 0.95
     seed: int = 0
 
@@ -88,6 +92,7 @@ class Evidence:
         enough: whether the planned number of runs was there.
         adjusted: p value after correction for all tests made together; NaN until it is.
         planned: False for a test that this data set's study leaves out.
+        saturated: how near the measure is to its ceiling where it cannot tell networks apart, in words; else empty.
 
     Raises:
         ValueError: `direction` is neither 1 nor -1.
@@ -107,6 +112,7 @@ class Evidence:
     enough: bool = True
     adjusted: float = float("nan")
     planned: bool = True
+    saturated: str = ""
 
     def __post_init__(self) -> None:
         if self.direction not in (1, -1):
@@ -134,9 +140,10 @@ def verdict(evidence: Sequence[Evidence]) -> str:
         evidence: the tests of one hypothesis on one data set, p values adjusted; at least one.
 
     Returns:
-        "inconclusive" if a test lacks its planned runs; else "supported" if all tests pass, "refuted" if the interval
-        of any lies wholly on the wrong side of its threshold, "not supported" otherwise. Where one of the tests was not
-        planned, the others can speak against a hypothesis, but not support it: "inconclusive" if they pass.
+        "not measurable" if the measure is at its ceiling (:func:`saturation`), whatever the tests say; "inconclusive"
+        if a test lacks its planned runs; else "supported" if all tests pass, "refuted" if the interval of any lies
+        wholly on the wrong side of its threshold, "not supported" otherwise. Where one of the tests was not planned,
+        the others can speak against a hypothesis, but not support it: "inconclusive" if they pass.
 
     Raises:
         ValueError: no evidence.
@@ -148,6 +155,8 @@ def verdict(evidence: Sequence[Evidence]) -> str:
     """
     if not len(evidence):
         raise ValueError("evidence must hold at least one test, received none")
+    if any(item.saturated for item in evidence):
+        return "not measurable"
     outcomes = {item.outcome for item in evidence}
     if "too few runs" in outcomes or outcomes in ({"not planned"}, {"passes", "not planned"}):
         return "inconclusive"
@@ -171,8 +180,8 @@ def headline(evidence: Sequence[Evidence], dataset: str, hypothesis: str) -> tup
         hypothesis: key of `MAIN_TESTS`.
 
     Returns:
-        The verdict ("inconclusive" without any test); words such as " (misses H1b)", empty if it misses none; and the
-        first main test that has an effect, None if none has.
+        The verdict ("inconclusive" without any test); words such as " (misses H1b)", empty if it misses none, or why
+        nothing can be measured; and the first main test that has an effect, None if none has.
 
     Examples:
         >>> test = Evidence("digits", "true", "H1", "H1a null", "Q above its null", 0.5, 0.4, 0.6)
@@ -184,7 +193,8 @@ def headline(evidence: Sequence[Evidence], dataset: str, hypothesis: str) -> tup
     own = [e for e in evidence if (e.dataset, e.hypothesis) == (dataset, hypothesis) and is_registered(e)]
     shown = [e for test in MAIN_TESTS[hypothesis] for e in own if e.test == test and np.isfinite(e.estimate)]
     missed = ", ".join(e.test for e in own if e.outcome in ("fails", "opposite"))
-    misses = f" (misses {missed})" if missed else ""
+    saturated = next((e.saturated for e in own if e.saturated), "")
+    misses = f" ({saturated})" if saturated else f" (misses {missed})" if missed else ""
     return verdict(own) if own else "inconclusive", misses, shown[0] if shown else None
 
 
@@ -344,13 +354,40 @@ def collect_evidence(results: Sequence[Results]) -> list[Evidence]:
             found += h1_evidence(table, condition)
             found += series_evidence(table, condition, "H2") + series_evidence(table, condition, "H3")
         found += between_evidence(result.noise_grid(), "H2") + between_evidence(result.noise_grid(), "H3")
-        found = found[:start] + [replace(e, dataset=result.dataset) for e in found[start:]]
+        ceiling = {"H3": saturation(result)}
+        named = [replace(e, dataset=result.dataset, saturated=ceiling.get(e.hypothesis, "")) for e in found[start:]]
+        found = found[:start] + named
     registered = [i for i, e in enumerate(found) if is_registered(e) and np.isfinite(e.p_value)]
     others = [i for i, e in enumerate(found) if not is_registered(e) and np.isfinite(e.p_value)]
     adjusted = dict(zip(registered, holm([found[i].p_value for i in registered]), strict=True))
     if others:
         adjusted |= zip(others, false_discovery_control([found[i].p_value for i in others]), strict=True)
     return [replace(e, adjusted=float(adjusted.get(i, np.nan))) for i, e in enumerate(found)]
+
+
+def saturation(results: Results) -> str:
+    """Why H3 cannot be measured on a data set: pattern entropy is at its ceiling.
+
+    Where every probe image has a pattern of its own, the (corrected) pattern entropy takes the highest value that so
+    many images can give, whatever the network. H3 is not measurable where the mean over trained networks with true
+    labels lies less than `RULES.room` bits below it.
+
+    Args:
+        results: of one data set; without a network whose probe images can be counted there is nothing to compare with.
+
+    Returns:
+        Words such as "11.68 of 11.69 bits, 99.8% of patterns unique"; empty where there is room.
+    """
+    rows = rows_of(results, "H3a")
+    seen = [address for address in rows["run"] if address in results.specimens] if results.specimens else []
+    if not seen:
+        return ""
+    last = rows[rows["epoch"] == rows["epoch"].max()]
+    ceiling = float(entropy_bits(np.ones(len(results.specimens[seen[0]]().probe_labels)), "miller-madow"))
+    bits = last[H3_MEASURE].mean()
+    if ceiling - bits >= RULES.room:
+        return ""
+    return f"{bits:.2f} of {ceiling:.2f} bits, {last['unique_patterns'].mean():.1%} of patterns unique"
 
 
 def as_judged(results: Results, name: str = "results") -> Results:

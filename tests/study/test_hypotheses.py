@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nbutils.entropy import pattern_entropy
 from nbutils.study.hypotheses import (
     RULES,
     Evidence,
@@ -13,10 +14,12 @@ from nbutils.study.hypotheses import (
     collect_evidence,
     evidence_table,
     h1_evidence,
+    headline,
+    saturation,
     series_evidence,
     verdict,
 )
-from nbutils.study.results import CONDITIONS, NOISE_LEVELS, Results
+from nbutils.study.results import CONDITIONS, NOISE_LEVELS, Results, Specimen
 
 GOOD = Evidence("d", "true", "H1", "t", "q", estimate=0.5, low=0.4, high=0.6, threshold=0.05)
 
@@ -147,6 +150,31 @@ def test_too_few_networks_are_inconclusive(rng):
     assert {e.outcome for e in few} == {"too few runs"}
 
 
+def at_ceiling(results: Results, bits: float, images: int = 64) -> Results:
+    """The same study with networks whose pattern entropy is so many bits below its ceiling."""
+    highest = float(pattern_entropy(np.eye(images, dtype=bool)))
+    table = results.table.assign(run="r", unique_patterns=0.96, pattern_entropy=highest - bits)
+    specimen = Specimen("r", "true", 0, np.ones(images), np.zeros(images), lambda epoch: None, lambda: None)
+    return replace(results, table=table, specimens={"r": lambda: specimen})
+
+
+def test_entropy_at_its_ceiling_cannot_be_measured(rng):
+    results = at_ceiling(world(rng), RULES.room * 0.99)
+    assert saturation(results) == "6.61 of 6.71 bits, 96.0% of patterns unique"  # log2(64) + 63 / (128 ln 2) = 6.71
+    assert words(results) == {"H1": "supported", "H2": "supported", "H3": "not measurable"}
+    found = collect_evidence([results])
+    assert headline(found, "d", "H3")[:2] == ("not measurable", " (6.61 of 6.71 bits, 96.0% of patterns unique)")
+    h3 = [e for e in found if e.hypothesis == "H3"]
+    assert {e.outcome for e in h3} == {"fails"}, "the tests keep their outcomes"
+
+
+def test_entropy_with_room_below_its_ceiling_is_measured(rng):
+    results = at_ceiling(world(rng), RULES.room * 1.01)
+    assert saturation(results) == ""
+    assert words(results)["H3"] == "not supported"
+    assert saturation(world(rng)) == "", "nobody counted the probe images"
+
+
 def test_holm_runs_over_registered_tests_of_all_data_sets(rng):
     one = world(rng)
     alone = {e.test: e for e in collect_evidence([one]) if e.condition in ("true", "all")}
@@ -181,8 +209,10 @@ def test_hypothesis_pages_state_the_rules(root):
     for name in ("h2", "h3"):
         assert f"**{RULES.noise_levels}**" in pages[name]
     assert len(NOISE_LEVELS) == RULES.noise_levels
+    assert f"less than **{RULES.room}** bit below" in pages["h3"]
     reading = (root / "book/how_to_read.md").read_text("utf-8")
     assert f"{RULES.seeds} networks per condition, {RULES.noise_levels} noise levels" in reading
+    assert f"less than {RULES.room} bit below" in reading
 
 
 def test_rounding_decides_nothing(rng):
