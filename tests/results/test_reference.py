@@ -54,7 +54,10 @@ LIMITS = (
     {"ATEN_CPU_CAPABILITY": "avx2", "MKL_CBWR": "COMPATIBLE", "ONEDNN_MAX_CPU_ISA": "AVX2"},
 )
 NAMES = (*REFERENCE, *SMALL)
-KINDS = [(name, part) for name in NAMES for part in PARTS]
+# One network of each small study is trained again in every run of the tests, one of each kind before a release.
+QUICK = [(name, "conditions") for name in SMALL]
+RELEASE = [(name, part) for name in NAMES for part in PARTS if (name, part) not in QUICK]
+KINDS = [*QUICK, *(pytest.param(*kind, marks=pytest.mark.release) for kind in RELEASE)]
 
 
 @pytest.fixture(scope="module")

@@ -202,15 +202,15 @@ def test_an_edited_nbutils_outdates_what_it_computes_and_nothing_else(
 ):
     copy = tmp_path / "nbutils"  # `python -m nbutils` in this folder takes the copy
     shutil.copytree(root / "nbutils", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    write_notebook(log(tmp_path), RECORD)
+    write_notebook(log(tmp_path), RECORD, "import nbutils as nb\nnb.binned_entropy")
     file = write_sweep(grid={"x": [1, 2]}, seeds=1, fixed={"y": 0.5})
     assert "2 finished, 0 cached" in start_sweep(file).finish()[1]
-    progress = copy / "progress.py"
+    progress = copy / "support/progress.py"
     progress.write_text(progress.read_text().replace(" cached", " kept"))
     entropy = copy / "entropy.py"
-    entropy.write_text("# a comment\n" + entropy.read_text())
-    assert "0 finished, 2 cached" in start_sweep(file).finish()[1], "neither progress nor a comment outdates a result"
-    entropy.write_text(entropy.read_text() + "\nADDED = 1\n")
+    entropy.write_text("# a comment\n" + entropy.read_text() + "\nADDED = 1\n")
+    assert "0 finished, 2 cached" in start_sweep(file).finish()[1], "nothing that the notebook uses has changed"
+    entropy.write_text(entropy.read_text() + "\nbinned_entropy = binned_entropy\n")
     assert "2 finished, 0 cached" in start_sweep(file).finish()[1]
 
 

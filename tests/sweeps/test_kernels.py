@@ -122,7 +122,7 @@ def test_a_kernel_killed_while_it_waits_is_a_lost_attempt(write_notebook, own_st
     code = f"""
 import os, signal
 from pathlib import Path
-from nbutils import kernels
+from nbutils.sweeps import kernels
 from nbutils.sweeps.execute import NotebookJob, execute
 from nbutils.support.workers import TryAgain
 kernels.fork_kernel()
