@@ -114,3 +114,12 @@ def test_bars():
     assert costly.overhead == pytest.approx(0.2)
     assert costly.met
     assert "overhead at most 0.25: met (20.0%)" in table([costly])
+
+
+def test_our_searches_are_as_good_as_igraphs():
+    pytest.importorskip("igraph")
+    from benchmarks.quality import compare_quality
+
+    found = compare_quality()
+    assert len(found) == 5
+    assert (found["ours - igraph"].abs() < 0.002).all()
