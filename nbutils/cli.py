@@ -1,10 +1,4 @@
-"""Commands about data sets: `python -m nbutils data` and `data verify`.
-
-`python -m nbutils study`: compute a reference study, and write its tables.
-
-The commands around sweeps: run one, look at its results, make its report.
-
-Command line: `python -m nbutils run | pages | glance | runs | data | study | sweep | results | report`."""
+"""The command line: `python -m nbutils run | pages | glance | runs | data | study | sweep | results | report`."""
 
 from __future__ import annotations
 
