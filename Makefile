@@ -24,7 +24,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR: # a book that failed the strict build must not look up to date
-.PHONY: help book test test-all lab sweep study bench runs glance clean
+.PHONY: help book test test-all lab sweep study bench runs glance house clean
 
 help: ## list commands and options
 	@echo "Commands:"
@@ -69,6 +69,9 @@ runs: .venv/ready ## list the runs in the store
 glance: .venv/ready ## write the results into README.md, with their figure
 	@$(PY) -m nbutils glance $(STUDY)
 
+house: .venv/ready ## draw the rooms of the package, and write the ten-point look into CONTRIBUTING.md
+	@$(PY) book/_ext/house.py
+
 clean: ## remove the built book and executed pages (runs stay in the store)
 	rm -rf book/_build book/pages _build
 
@@ -79,6 +82,6 @@ clean: ## remove the built book and executed pages (runs stay in the store)
 	@touch .venv/ready
 
 # Rebuilt when prose, configuration, a page or a docstring is newer than the book. `pages` writes only what changed.
-$(HTML): $(shell find book _build/toc.yml -not -path 'book/_build*' -not -name '.*' -type f 2>/dev/null) _config.yml _toc.yml $(wildcard nbutils/*.py nbutils/*/*.py)
+$(HTML): $(shell find book _build/toc.yml -not -path 'book/_build*' -not -name '.*' -type f 2>/dev/null) _config.yml _toc.yml CONTRIBUTING.md $(wildcard nbutils/*.py nbutils/*/*.py)
 	$(PY) -c 'from jupyter_book.cli.main import main; main()' build . --toc _build/toc.yml --path-output book --all -W -n --keep-going -q
 	@touch $(HTML)

@@ -7,7 +7,9 @@ import json
 import re
 import statistics
 import sys
+import textwrap
 from collections import Counter
+from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,6 +19,11 @@ LOOK = ROOT / "CONTRIBUTING.md"
 START, END = "<!-- look: written by `make house` -->\n", "<!-- end of look -->"
 CORE = "core"
 ROOMS = ("cli", "pages", "sweeps", "study", "runs", "data", CORE, "support")  # each stands on those after it
+WIDTH, LINE, CHARACTERS = 400, 17, 49  # of the picture; characters of a line, in the widest of common fonts
+ALT = (
+    "The rooms of nbutils as floors, from the command line at the top to support at the bottom, each with its files "
+    "and the number of imports from each room below it"
+)
 
 
 def room_of(path: Path) -> str:
@@ -51,39 +58,40 @@ def imports() -> Counter[tuple[str, str]]:
     return found
 
 
-def draw(target: Path = PICTURE) -> None:
-    """Rooms as floors, the files of each in it, and how many imports lead from floor to floor."""
-    import matplotlib as mpl
-    from matplotlib import pyplot as plt
-    from matplotlib.patches import FancyArrowPatch, Rectangle
+def words_of(room: str) -> str:
+    """What a room says of itself: the first paragraph of its docstring."""
+    file = {CORE: PACKAGE / "__init__.py", "cli": PACKAGE / "cli.py"}.get(room, PACKAGE / room / "__init__.py")
+    text = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+    return " ".join(text.split("\n\n")[0].split())
 
-    rooms, counts = files(), imports()
-    colour = "#808890"
-    with mpl.rc_context({"svg.hashsalt": "house", "svg.fonttype": "none", "font.family": "sans-serif"}):
-        figure, axes = plt.subplots(figsize=(10, 7.5))
-        for floor, room in enumerate(reversed(ROOMS)):
-            axes.add_patch(Rectangle((0, floor), 10, 0.86, facecolor=colour, alpha=0.14, edgecolor=colour))
-            axes.text(0.15, floor + 0.43, room, va="center", fontsize=12, fontweight="bold", color=colour)
-            names, lines = [path.stem for path in rooms[room]], [""]
-            for name in names:
-                if len(lines[-1]) + len(name) > 74:
-                    lines.append("")
-                lines[-1] += f"{name}   "
-            axes.text(1.9, floor + 0.43, "\n".join(lines), va="center", fontsize=8.5, color=colour)
-        for (upper, lower), count in counts.items():
-            if upper == lower:
-                continue
-            start, end = (len(ROOMS) - 1 - ROOMS.index(room) + 0.43 for room in (upper, lower))
-            bend = -0.42 - 0.02 * (start - end)
-            arrow = FancyArrowPatch(
-                (10, start), (10, end), connectionstyle=f"arc3,rad={bend}", arrowstyle="-|>", mutation_scale=9,
-                linewidth=0.5 + count**0.5 / 3, color=colour, alpha=0.6,
-            )  # fmt: skip
-            axes.add_patch(arrow)
-        axes.set(xlim=(-0.1, 13.4), ylim=(-0.1, len(ROOMS)))
-        axes.axis("off")
-        figure.savefig(target, transparent=True, bbox_inches="tight", metadata={"Date": None})
-        plt.close(figure)
+
+def picture() -> str:
+    """Rooms as floors: what each is for, its files, and how many imports stand on which floor below.
+
+    Plain SVG in the colour of the page around it, narrow enough for a phone; alone, it follows light and dark itself.
+    """
+    rooms, counts, top, drawn = files(), imports(), 0, []
+    for room in ROOMS:
+        below = [f"{lower} {counts[room, lower]}" for lower in ROOMS if lower != room and counts[room, lower]]
+        parts = [(words_of(room), ""), (", ".join(path.stem for path in rooms[room]), ' font-family="monospace"')]
+        parts += [("imports from " + ", ".join(below), ' font-style="italic" opacity=".8"')] if below else []
+        lines = [(line, style) for text, style in parts for line in textwrap.wrap(text, CHARACTERS)]
+        height = LINE * (len(lines) + 1) + 16
+        box = 'rx="5" fill="currentColor" fill-opacity=".06" stroke="currentColor" stroke-opacity=".4"'
+        drawn.append(f'<rect x="1" y="{top + 1}" width="{WIDTH - 2}" height="{height}" {box}/>')
+        texts = [(room, ' font-weight="bold" font-size="15"'), *lines]
+        for number, (line, style) in enumerate(texts):
+            drawn.append(f'<text x="12" y="{top + 20 + LINE * number}"{style}>{escape(line)}</text>')
+        top += height + 8
+    alone = "<style>svg:root{color:#24292f}@media(prefers-color-scheme:dark){svg:root{color:#e6edf3}}</style>"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top}" role="img" aria-label="{ALT}"'
+    style = 'font-family="sans-serif" font-size="12.5" fill="currentColor" style="width:100%;max-width:36rem"'
+    return "\n".join([f"{head} {style}>", alone, *drawn, "</svg>\n"])
+
+
+def draw(target: Path = PICTURE) -> None:
+    """Write the picture of the rooms."""
+    target.write_text(picture(), "utf-8")
 
 
 def look() -> list[tuple[str, str, str]]:
@@ -177,7 +185,7 @@ def function_length() -> int:
 def look_text() -> str:
     """The look as a table in Markdown."""
     rows = [f"| {n} | {what} | {found} | {wanted} |" for n, (what, found, wanted) in enumerate(look(), 1)]
-    return "\n".join(["", "| | what | measured | should be |", "| --- | --- | --- | --- |", *rows, "", ""])
+    return "\n".join(["", "| point | what | measured | should be |", "| --- | --- | --- | --- |", *rows, "", ""])
 
 
 def _notebooks() -> list[Path]:

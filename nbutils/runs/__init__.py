@@ -1,5 +1,5 @@
 """One network: built, trained and recorded.
 
-In go data and parameters (:class:`nbutils.runs.run.RunSpec`); out comes a :class:`nbutils.runs.run.Run`, kept in the
+In go data and parameters (:class:`nbutils.runs.spec.RunSpec`); out comes a :class:`nbutils.runs.run.Run`, kept in the
 store.
 """

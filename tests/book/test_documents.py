@@ -6,10 +6,14 @@ import ast
 import re
 import subprocess
 import sys
+from collections import OrderedDict
+from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
+from torch import nn
 
 import nbutils as nb
 from nbutils.cli import _parser
@@ -19,6 +23,13 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("run", "pages", "runs", "glance", "data", "study", "sweep", "results", "report", "portable")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").rglob("*.md"))]
 DOCUMENTS = [d for d in DOCUMENTS if "_build" not in d.parts]
+
+
+@pytest.fixture
+def house(monkeypatch):
+    """The module that draws the rooms of the package and measures it."""
+    monkeypatch.syspath_prepend(ROOT / "book/_ext")
+    return import_module("house")
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -31,6 +42,26 @@ def test_python_in_documents_uses_names_that_exist(path):
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "nb":
                 assert hasattr(nb, node.attr), node.attr
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2)),
+        nn.Sequential(OrderedDict(first=nn.Linear(6, 8), relu=nn.ReLU(), head=nn.Linear(8, 2))),
+        nn.Sequential(nn.Unflatten(1, (1, 2, 3)), nn.Sequential(nn.Conv2d(1, 8, 2), nn.ReLU()), nn.Flatten()),
+    ],
+    ids=["numbers for names", "named layers", "convolution inside"],
+)
+def test_the_examples_of_the_readme_run_on_any_model(model, rng, capsys):
+    images, labels = rng.random((40, 6), np.float32), np.arange(40) % 2
+    names = {"model": model, "images": images, "probe_images": images, "probe_labels": labels, "epochs": 2}
+    names["train_one_epoch"] = lambda trained: trained.train()
+    for block in blocks((ROOT / "README.md").read_text("utf-8"), "python"):
+        exec(block, names)
+    assert np.isfinite(float(capsys.readouterr().out))
+    assert names["fired"].shape == (40, sum(part.shape[1] for part in names["layers"].values()))
+    assert names["watch"].table["epoch"].tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
@@ -80,6 +111,22 @@ def test_numbers_in_the_methods_are_the_defaults():
     assert f"heaviest **{spec.density:.0%}** of all pairs".replace("%", " %") in graph
     assert f"from\n{words[spec.seeds]} random seeds" in (ROOT / "book/methods/communities.md").read_text("utf-8")
     assert "**2,000 training images" in (ROOT / "book/methods/capture.md").read_text("utf-8")
+
+
+def test_the_picture_counts_imports(house, tmp_path, monkeypatch):
+    """Two files of `data` and one of the core: three arrows, and a file that is not drawn is noticed."""
+    package = tmp_path / "nbutils"
+    for name, text in {
+        "a.py": "",
+        "data/b.py": "from nbutils.a import x",
+        "data/c.py": "from nbutils import a",
+    }.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text)
+    for name, path in {"ROOT": tmp_path, "PACKAGE": package}.items():
+        monkeypatch.setattr(house, name, path)
+    assert house.imports() == {("data", "core"): 2}
+    assert {room: len(paths) for room, paths in house.files().items() if paths} == {"core": 1, "data": 2}
 
 
 def test_local_links_of_top_level_documents():
