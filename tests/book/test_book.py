@@ -23,6 +23,7 @@ from nbutils.pages.publish import book_toc, page_jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADING = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "object": "data"}
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 OPTIONS = ["SEEDS=2", "EPOCHS=2"]
 
 
@@ -33,6 +34,7 @@ class Page(HTMLParser):
         super().__init__()
         self.loads, self.links, self.ids, self.headings = [], [], set(), []
         self.images_without_alt, self.figures, self.silent_svgs = [], 0, 0
+        self.open, self.misplaced, self.misnamed, self.named = [], [], [], None
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list) -> None:
@@ -49,6 +51,28 @@ class Page(HTMLParser):
             self.figures += 1
         if tag == "svg" and found.get("role") == "img" and not (found.get("aria-label") or "").strip():
             self.silent_svgs += 1
+        if self.open and self.open[-1][1] == "list" and found.get("role") != "listitem":
+            self.misplaced.append(tag)
+        if tag not in VOID:
+            self.open.append((tag, found.get("role")))
+        if tag in ("button", "summary", "a") and found.get("aria-label"):
+            self.named = [tag, found["aria-label"], ""]
+        elif self.named and found.get("title"):  # which a script turns into text
+            self.named[2] += f" {found['title']}"
+
+    def handle_data(self, data: str) -> None:
+        if self.named:
+            self.named[2] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        if any(opened == tag for opened, _ in self.open):
+            while self.open.pop()[0] != tag:
+                pass
+        if self.named and tag == self.named[0]:
+            _, name, seen = self.named
+            if " ".join(seen.split()) not in name:
+                self.misnamed.append((name, " ".join(seen.split())))
+            self.named = None
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +158,33 @@ def test_images_and_figures_speak(pages):
         assert page.silent_svgs == 0, path
     for name in ("h1_communities", "h2_modularity", "h3_entropy"):
         assert pages[Path(f"book/pages/digits/{name}.html")].figures >= 5
+
+
+def test_names_that_are_spoken_hold_the_words_that_are_seen(pages):
+    """Of folded code and of the theme's own buttons, among others."""
+    assert {path: page.misnamed for path, page in pages.items() if page.misnamed} == {}
+
+
+def test_lists_hold_nothing_but_items(project, pages):
+    assert {path: page.misplaced for path, page in pages.items() if page.misplaced} == {}
+    text = (project / "book/_build/html/book/references.html").read_text("utf-8")
+    assert text.count('role="listitem"') == len(re.findall(r"^@", (project / "book/references.bib").read_text(), re.M))
+
+
+def test_links_are_of_a_kind_that_a_browser_opens(pages):
+    kinds = {urlsplit(link).scheme for page in pages.values() for link in page.links}
+    assert kinds <= {"", "http", "https"}, "not tcp: or mailto: of an example in a docstring"
+
+
+def test_the_first_page_has_a_link_where_nothing_is_followed_by_itself(pages):
+    assert pages[Path("index.html")].links == ["book/intro.html"]
+
+
+def test_long_names_break_where_a_phone_ends(project):
+    """Names of modules in headings, which have no space, made the whole page of the API scroll sideways."""
+    style = (project / "book/_build/html/_static/book.css").read_text("utf-8")
+    for selector in (".bd-content :is(h1, h2, h3, h4)", "dl.py dt.sig"):
+        assert re.search(rf"{re.escape(selector)} {{[^}}]*overflow-wrap: anywhere", style), selector
 
 
 def test_no_traceback_no_placeholder_no_machine(project, pages):
