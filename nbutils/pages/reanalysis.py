@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -27,15 +27,12 @@ from nbutils.support.files import is_file
 
 __all__ = [
     "ACCURACIES",
-    "KNOBS",
     "PUBLISHED_PEARSON",
-    "WORLDS",
-    "all_tests",
-    "knob_figure",
+    "SCENARIOS",
     "predictor_figure",
-    "predictor_table",
     "read_series",
     "rejection_rates",
+    "sensitivity_figure",
     "series_figure",
     "series_tests",
     "simulated_pairs",
@@ -45,8 +42,8 @@ __all__ = [
 PUBLISHED_PEARSON = {"train_accuracy": -0.873961562, "test_accuracy": -0.793526166}
 ACCURACIES = {"train_accuracy": "training accuracy", "test_accuracy": "test accuracy"}
 COLUMNS = ("epoch", "entropy_bits", *ACCURACIES)
-# Pairs of series whose truth is known: what moves the first, what moves the second, whether they are linked.
-WORLDS = ("noise", "random walks", "same curve", "same curve, linked")
+# Pairs of simulated series: what moves the first, what moves the second, whether they are linked.
+SCENARIOS = ("noise", "random walks", "same curve", "same curve, linked")
 NOISE = 0.06  # about a curve that rises from 0 to 1
 
 
@@ -77,29 +74,6 @@ def read_series(path: Path | str) -> pd.DataFrame:
     return table.sort_values("epoch", ignore_index=True)
 
 
-def predictor_table(series: pd.DataFrame, constant: float = 4.0) -> pd.DataFrame:
-    """Pearson's r of the entropy, and of functions of the epoch alone, with both accuracies and with the entropy.
-
-    Args:
-        series: see :func:`read_series`.
-        constant: time constant of the saturating curve, in epochs.
-
-    Returns:
-        One row per predictor: `predictor`, `training accuracy`, `test accuracy`, `entropy`.
-    """
-    time = series["epoch"].to_numpy()
-    predictors = {
-        "network entropy": series["entropy_bits"].to_numpy(),
-        f"1 − exp(−t/{constant:g})": saturating_curve(time, constant),
-        "log t": np.log(time),
-        "1 / t": 1 / time,
-        "t": time,
-    }
-    targets = {**{label: series[name] for name, label in ACCURACIES.items()}, "entropy": series["entropy_bits"]}
-    rows = [[n, *(correlation(p, t, "pearson") for t in targets.values())] for n, p in predictors.items()]
-    return pd.DataFrame(rows, columns=["predictor", *targets])
-
-
 def series_tests(x: np.ndarray, y: np.ndarray, time: np.ndarray, constant: float = 4.0) -> Iterator[tuple]:
     """Six ways to ask whether two series of one run go together, from the naive one to those that allow for time.
 
@@ -122,27 +96,8 @@ def series_tests(x: np.ndarray, y: np.ndarray, time: np.ndarray, constant: float
     yield "beside the curve", detrended_correlation(x, y, saturating_curve(time, constant)), n - 1
 
 
-def all_tests(series: pd.DataFrame, constant: float = 4.0) -> pd.DataFrame:
-    """The tests of :func:`series_tests` on the entropy and each accuracy, with what follows from them.
-
-    Args:
-        series: see :func:`read_series`.
-        constant: time constant of the curve, in epochs.
-
-    Returns:
-        One row per test and accuracy: `accuracy`, `test`, `r`, `pairs`, `low`, `high` (95 % interval) and `p`.
-    """
-    rows = []
-    for name, label in ACCURACIES.items():
-        given = (series[column].to_numpy() for column in ("entropy_bits", name, "epoch"))
-        for test, r, pairs in series_tests(*given, constant):
-            p, (low, high) = correlation_test(r, pairs)
-            rows.append((label, test, r, pairs, low, high, p))
-    return pd.DataFrame(rows, columns=["accuracy", "test", "r", "pairs", "low", "high", "p"])
-
-
 def simulated_pairs(
-    world: str, count: int, epochs: int, rng: np.random.Generator, constant: float = 4.0
+    scenario: str, count: int, epochs: int, rng: np.random.Generator, constant: float = 4.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of series whose truth is known.
 
@@ -151,7 +106,7 @@ def simulated_pairs(
     noise's variance is shared too, with opposite sign.
 
     Args:
-        world: one of `WORLDS`.
+        scenario: one of `SCENARIOS`.
         count: number of pairs.
         epochs: length of a series.
         rng: source of randomness.
@@ -161,16 +116,16 @@ def simulated_pairs(
         Two arrays of shape (count, epochs).
 
     Raises:
-        ValueError: unknown world.
+        ValueError: unknown scenario.
     """
-    if world not in WORLDS:
-        raise ValueError(f"world must be one of {', '.join(WORLDS)}, received {world!r}")
+    if scenario not in SCENARIOS:
+        raise ValueError(f"scenario must be one of {', '.join(SCENARIOS)}, received {scenario!r}")
     x, y, shared = rng.normal(size=(3, count, epochs))
-    if world == "noise":
+    if scenario == "noise":
         return x, y
-    if world == "random walks":
+    if scenario == "random walks":
         return x.cumsum(axis=1), y.cumsum(axis=1)
-    weight = 0.8 if world == "same curve, linked" else 0.0
+    weight = 0.8 if scenario == "same curve, linked" else 0.0
     x, y = (np.sqrt(weight) * shared + np.sqrt(1 - weight) * own for own in (x, y))
     curve = saturating_curve(np.arange(1, epochs + 1), constant)
     return -curve - NOISE * x, curve + NOISE * y
@@ -180,26 +135,25 @@ def rejection_rates(draws: int, epochs: int, rng: np.random.Generator, constant:
     """How often each test finds a correlation, at the 5 % level, in pairs of series whose truth is known.
 
     Args:
-        draws: pairs per world.
+        draws: pairs per scenario.
         epochs: length of a series.
         rng: source of randomness.
         constant: time constant of the curve, in epochs.
 
     Returns:
-        One row per test, `test` and one column per world, shares in [0, 1]. Large shares are right
-        in the last world only.
+        One row per test, `test` and one column per scenario, shares in [0, 1]. Large shares are right
+        in the last scenario only.
     """
     time = np.arange(1, epochs + 1)
     rates = {}
-    for world in WORLDS:
-        pairs = zip(*simulated_pairs(world, draws, epochs, rng, constant), strict=True)
+    for scenario in SCENARIOS:
+        pairs = zip(*simulated_pairs(scenario, draws, epochs, rng, constant), strict=True)
         found = [[(t, correlation_test(r, n)[0]) for t, r, n in series_tests(x, y, time, constant)] for x, y in pairs]
-        rates[world] = pd.DataFrame([dict(row) for row in found]).le(0.05).mean()
+        rates[scenario] = pd.DataFrame([dict(row) for row in found]).le(0.05).mean()
     return pd.DataFrame(rates).rename_axis("test").reset_index()
 
 
 COLOURS = {"entropy_bits": "#a35cc4", "train_accuracy": "#3b82c4", "test_accuracy": "#d97a1a"}
-KNOBS = np.geomspace(1, 20, 60)  # time constants, epochs
 
 
 def series_figure(series: pd.DataFrame, constant: float = 4.0) -> Figure:
@@ -223,36 +177,43 @@ def predictor_figure(table: pd.DataFrame) -> Figure:
     """Strength of every predictor's correlation with both accuracies, the entropy's marked by a line.
 
     Args:
-        table: see :func:`nbutils.pages.reanalysis.predictor_table`.
+        table: Pearson's r, one row per predictor, entropy first, and a column for each of `ACCURACIES`.
     """
     places = np.arange(len(table))
     with figure_style():
         fig, axes = plt.subplots(1, 2, figsize=(7.6, 2.6), sharey=True, sharex=True)
         for ax, (name, label) in zip(axes, ACCURACIES.items(), strict=True):
             strength = table[label].abs()
-            ax.axvline(strength[0], color=COLOURS["entropy_bits"], lw=1.2, ls=":")
+            ax.axvline(strength.iloc[0], color=COLOURS["entropy_bits"], lw=1.2, ls=":")
             ax.hlines(places, 0, strength, color=GREY, lw=1, alpha=0.6)
             ax.scatter(strength, places, color=[COLOURS["entropy_bits"], *[COLOURS[name]] * (len(table) - 1)], s=36)
             ax.set(title=label, xlabel="|r|", xlim=(0, 1.03), ylim=(len(table) - 0.5, -0.5))
             ax.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-            ax.set_yticks(places, table["predictor"])
+            ax.set_yticks(places, table.index)
             ax.grid(axis="y", visible=False)
         plt.close(fig)
     return fig
 
 
-def knob_figure(series: pd.DataFrame, constant: float = 4.0) -> Figure:
-    """What the curve's time constant decides: how well it goes with accuracy, and what the entropy adds to it."""
-    time, entropy = series["epoch"].to_numpy(), series["entropy_bits"].to_numpy()
-    curves = [saturating_curve(time, knob) for knob in KNOBS]
-    edge = np.tanh(1.96 / np.sqrt(len(time) - 4))  # of r's that one cannot tell from 0
+def sensitivity_figure(
+    sensitivity: pd.DataFrame, published: Mapping[str, float], epochs: int, constant: float
+) -> Figure:
+    """What the curve's time constant decides: how closely it follows accuracy, and what the entropy adds to it.
+
+    Args:
+        sensitivity: one row per `time constant` and `accuracy`: Pearson's r of the `curve` with accuracy, and of
+            entropy with accuracy `beside` the curve.
+        published: r of entropy with each accuracy.
+        epochs: length of the series.
+        constant: the chosen time constant.
+    """
+    edge = np.tanh(1.96 / np.sqrt(epochs - 4))  # of r's that one cannot tell from 0
     with figure_style():
         fig, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3.1))
-        for name, label in ACCURACIES.items():
-            accuracy, style = series[name].to_numpy(), {"color": COLOURS[name], "lw": 2}
-            left.plot(KNOBS, [correlation(c, accuracy, "pearson") for c in curves], label=label, **style)
-            left.axhline(abs(correlation(entropy, accuracy, "pearson")), color=COLOURS[name], lw=1.2, ls=":")
-            right.plot(KNOBS, [detrended_correlation(entropy, accuracy, c) for c in curves], **style)
+        for name, own in sensitivity.set_index("time constant").groupby("accuracy", sort=False):
+            left.plot(own["curve"], color=COLOURS[name], lw=2, label=ACCURACIES[name])
+            left.axhline(abs(published[name]), color=COLOURS[name], lw=1.2, ls=":")
+            right.plot(own["beside"], color=COLOURS[name], lw=2)
         right.axhspan(-edge, edge, color=GREY, alpha=0.15, lw=0)
         right.axhline(0, color=INK, lw=0.8, alpha=0.5)
         left.set(title="|r| of the curve (dotted: of the entropy)", ylim=(0.5, 1.02))

@@ -63,7 +63,7 @@ def test_the_shape_of_a_page(name):
     text = "\n\n".join(c.source for c in read(name).cells)
     for part in ("At a glance", "any number", "nb.open_page", "assert ", "Sources."):
         assert part in text, part
-    assert "Sanity check on synthetic data" in text or "A known answer" in text
+    assert "## Sanity check" in text or "## A known answer" in text
     promised = re.findall(r"^- (.+\?)$", read(name).cells[0].source, re.MULTILINE)
     assert len(promised) == 3
     closing = next(c.source for c in reversed(read(name).cells) if c.cell_type == "markdown")

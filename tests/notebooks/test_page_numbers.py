@@ -1,0 +1,66 @@
+"""What pages compute in their own cells, against independent implementations: the cells run here as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from nbutils.series import detrended_correlation, saturating_curve
+
+FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
+
+
+@pytest.fixture(scope="module")
+def page() -> Callable[[str], dict[str, Any]]:
+    """The variables of a notebook after all its cells, with its own defaults; read from committed tables."""
+    known: dict[str, dict[str, Any]] = {}
+
+    def executed(name: str) -> dict[str, Any]:
+        if name not in known:
+            known[name] = {}
+            with pytest.MonkeyPatch.context() as here:
+                here.chdir(FOLDER)
+                for cell in nbformat.read(FOLDER / f"{name}.ipynb", as_version=4).cells:
+                    if cell.cell_type == "code":
+                        exec(compile(cell.source, f"{name}: {cell.id}", "exec"), known[name])
+        return known[name]
+
+    return executed
+
+
+def test_predictors_and_tests_of_the_published_series(page):
+    names = page("reanalysis")
+    series, table, tests = names["series"], names["table"], names["tests"].set_index(["accuracy", "test"])
+    assert table.loc["network entropy", "entropy"] == pytest.approx(1)
+    by_hand = scipy_stats.pearsonr(1 - np.exp(-series["epoch"] / 4), series["train_accuracy"]).statistic
+    assert table.loc["1 − exp(−t/4)", "training accuracy"] == pytest.approx(by_hand)
+    ranks = series.rank()
+    left = [
+        np.polynomial.Polynomial.fit(ranks["epoch"], ranks[c], 1)(ranks["epoch"]) - ranks[c]
+        for c in ("entropy_bits", "test_accuracy")
+    ]
+    found = tests.loc[("test accuracy", "ranks, given the epoch")]
+    assert found["r"] == pytest.approx(np.corrcoef(left)[0, 1])
+    assert found["r"] > 0, "the sign flips once the epoch is held fixed"
+    assert found["pairs"] == 19
+    sizes = tests["pairs"].xs("effective number of pairs", level="test")
+    assert sizes.between(9, 11).all()
+    assert (tests["low"] < tests["r"]).all()
+    assert (tests["r"] < tests["high"]).all()
+
+
+def test_figures_of_the_published_series_show_what_the_tables_hold(page):
+    names = page("reanalysis")
+    series, table, figures = names["series"], names["table"], names["reanalysis"]
+    dots = figures.predictor_figure(table).axes[1].collections[-1].get_offsets()
+    assert dots[:, 0].tolist() == pytest.approx(table["test accuracy"].abs().tolist())
+    drawn = figures.sensitivity_figure(names["sensitivity"], names["found"], len(series), 4.0)
+    constant, left_over = (values[30] for values in drawn.axes[1].lines[0].get_data())
+    curve = saturating_curve(series["epoch"], constant)
+    assert left_over == pytest.approx(detrended_correlation(series["entropy_bits"], series["train_accuracy"], curve))
