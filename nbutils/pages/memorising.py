@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,34 +19,31 @@ from nbutils.runs.models import hidden_widths
 from nbutils.series import Turn, left_out_rise, turning_point, when_reached
 from nbutils.stats import bootstrap_interval
 from nbutils.study.archive import MEMORISED
-from nbutils.study.conclusions import counted
 from nbutils.study.results import Results, as_studies
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_frame
-from nbutils.support.display import GREY, INK, figure_style, format_number
+from nbutils.support.display import GREY, INK, figure_style, format_number, interval_text
 
 __all__ = [
     "BESIDE",
     "ENTROPIES",
     "accuracy_figure",
-    "answers",
     "at_turn",
     "clock_table",
     "clock_words",
     "course_figure",
+    "late_rise",
     "learners",
     "learning_figure",
     "long_runs",
     "matched_table",
     "random_networks",
-    "rate_sentence",
     "revival_table",
     "short_figure",
     "title_of",
     "turn_of",
     "turning_table",
     "turns_beside",
-    "turns_near",
 ]
 
 # Column of the results -> what a panel calls it.
@@ -71,18 +67,19 @@ BESIDE = {
 
 
 @checked
-def long_runs(studies: Sequence[Results]) -> pd.DataFrame:
+def long_runs(studies: Sequence[Results], part: str = "memorising") -> pd.DataFrame:
     """The memorising run of every data set, trained epochs only, as the paper's series has them.
 
     Args:
         studies: results of data sets.
+        part: "memorising", or "hurried" for the runs that failed to memorise at the paper's learning rate.
 
     Returns:
-        Rows of `part("memorising")` with `title` (of the data set), `images` (in the training set), `updates` (of the
-        weights so far), `chance` (training accuracy of a guess, 1 / classes), and `living_entropy` (the paper's entropy
-        divided by the number of living neurons, at least one, bits).
+        Rows of that part with `title` (of the data set), `images` (in the training set), `learning_rate`, `updates` (of
+        the weights so far), `chance` (training accuracy of a guess, 1 / classes), and `active_entropy` (the paper's
+        entropy divided by the number of neurons that ever fire, at least one, bits).
     """
-    return _placed([(r, r.part("memorising")) for r in as_studies(studies)])
+    return _placed([(r, r.part(part)) for r in as_studies(studies)])
 
 
 @checked
@@ -192,33 +189,10 @@ def turns_beside(runs: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFram
     """
     found = {"measure": list(measures.values())}
     for title, run in runs.groupby("title", sort=False):
-        found[title] = [_extremes(run, column) for column in measures]
+        both = [{"lowest": turn_of(run, c), "highest": turn_of(run, c, downward=True)} for c in measures]
+        words = [[f"{word} {turn.epoch:.0f}" for word, turn in turns.items() if turn.found] for turns in both]
+        found[title] = [", ".join(told) or "–" for told in words]
     return pd.DataFrame(found)
-
-
-def turns_near(runs: pd.DataFrame, column: str, measures: Mapping[str, str], within: int = 2) -> dict[str, list[str]]:
-    """Measures that turn, upward or downward, when another one turns upward.
-
-    Args:
-        runs: see :func:`long_runs`.
-        column: the measure whose turning point is looked at.
-        measures: column -> name of the others.
-        within: how many epochs apart two turning points may be.
-
-    Returns:
-        Title of the data set -> names; only data sets on which `column` turns.
-    """
-    found = {}
-    for title, run in runs.groupby("title", sort=False):
-        if not (own := turn_of(run, column)).found:
-            continue
-        both = {name: [turn_of(run, c, downward=d).epoch for d in (False, True)] for c, name in measures.items()}
-        found[title] = [
-            name
-            for name, epochs in both.items()
-            if np.nanmin([np.inf, *np.abs(np.array(epochs) - own.epoch)]) <= within
-        ]
-    return found
 
 
 @checked
@@ -265,17 +239,21 @@ def _placed(parts: Sequence[tuple[Results, pd.DataFrame]]) -> pd.DataFrame:
             continue
         numbers = ("epoch", "dead_share", "binned_entropy")
         as_frame(table, ("run", "dataset"), "the table of studies", finite=numbers)
-        as_frame(result.runs, ("model",), "the runs of studies", finite=("batch_size",), key=("run",))
+        settings = ("batch_size", "learning_rate")
+        as_frame(result.runs, ("model",), "the runs of studies", finite=settings, key=("run",))
         if missing := [name for name in ("train", "classes") if name not in result.about]:
             raise ValueError(f"studies must say {missing[0]!r} in what they know about their data, received none")
         fewer = parse_name(table["dataset"].iloc[0]).thousands
         images = 1000 * fewer if fewer else result.about["train"]
-        runs = result.runs.set_index("run")
-        batches = -(-images // table["run"].map(runs["batch_size"]))
-        neurons = table["run"].map(runs["model"].map(lambda model: sum(hidden_widths(model))))
-        living = (neurons * (1 - table["dead_share"])).clip(lower=1)
-        placed = table.assign(title=title_of(result), images=images, chance=1 / len(result.about["classes"]))
-        placed = placed.assign(updates=table["epoch"] * batches, living_entropy=table["binned_entropy"] / living)
+        placed = table.join(result.runs.set_index("run")[["model", *settings]], on="run")
+        active = placed["model"].map(lambda model: sum(hidden_widths(model))) * (1 - table["dead_share"])
+        placed = placed.assign(
+            title=title_of(result),
+            images=images,
+            chance=1 / len(result.about["classes"]),
+            updates=table["epoch"] * -(-images // placed["batch_size"]),
+            active_entropy=table["binned_entropy"] / active.clip(lower=1),
+        )
         found.append(placed[table["epoch"] > 0])
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
@@ -283,11 +261,6 @@ def _placed(parts: Sequence[tuple[Results, pd.DataFrame]]) -> pd.DataFrame:
 def title_of(result: Results) -> str:
     """What readers call the data set of a study."""
     return TITLES[parse_name(result.dataset).base]
-
-
-def _extremes(run: pd.DataFrame, column: str) -> str:
-    turns = {"lowest": turn_of(run, column), "highest": turn_of(run, column, downward=True)}
-    return ", ".join(f"{word} {turn.epoch:.0f}" for word, turn in turns.items() if turn.found) or "–"
 
 
 COLOURS = ("#3b82c4", "#d97a1a", "#2a9d6f", "#a35cc4")
@@ -422,26 +395,15 @@ def _logarithmic(ax: Axes) -> None:
 
 CLOCKS = {"epoch": "epoch", "updates": "updates", "accuracy": "train_accuracy"}
 NEAR = 0.05  # training accuracies that differ by no more count as the same
-
-
-def rate_sentence(studies: Sequence[Results]) -> str:
-    """Learning rates and longest durations of the long runs, and what became of runs at the paper's rate.
-
-    Args:
-        studies: results of data sets.
-    """
-    titles, reached = defaultdict(list), []
-    for result in studies:
-        if not (run := result.part("memorising")).empty:
-            settings = result.runs.set_index("run").loc[run["run"].iloc[0]]
-            titles[f"{settings['learning_rate']:g} for up to {settings['epochs']:,} epochs"].append(title_of(result))
-        if not (run := result.part("hurried")).empty:
-            last = run.loc[run["epoch"].idxmax()]
-            reached.append(f"{last['train_accuracy']:.2f} after {last['epoch']} epochs on {title_of(result)}")
-    text = f"Learning rate of the long runs: {'; '.join(f'{rate} on {counted(n)}' for rate, n in titles.items())}."
-    if not reached:
-        return text
-    return f"{text} At the paper's rate, training accuracy came no further than {'; '.join(reached)}."
+# Column of a clock table -> what readers call it, decimals.
+TOLD = {
+    "share": ("share of them", 2),
+    "epoch": ("epoch", 1),
+    "updates": ("updates", 0),
+    "accuracy": ("training accuracy there", 2),
+    "end": ("training accuracy at the end", 2),
+    "rise": ("rise where the others turn (bits)", 1),
+}
 
 
 @checked
@@ -481,23 +443,19 @@ def clock_words(clocks: pd.DataFrame) -> pd.DataFrame:
     Returns:
         A table of words, its first column empty-named.
     """
-    lines = {
-        "runs that turn": lambda row: f"{row['turn']} of {row['runs']}",
-        "share of them": lambda row: _words(row, "share", 2),
-        "epoch": lambda row: _words(row, "epoch", 1),
-        "updates": lambda row: _words(row, "updates", 0),
-        "training accuracy there": lambda row: _words(row, "accuracy", 2),
-        "training accuracy at the end": lambda row: _words(row, "end", 2),
-        "rise where the others turn (bits)": lambda row: _words(row, "rise", 1),
-    }
-    found = {"": list(lines)}
+    found = {"": ["runs that turn", *(told for told, _ in TOLD.values())]}
     for _, row in clocks.iterrows():
-        found[f"{row['data set']}, {row['kind']}"] = [tell(row) for tell in lines.values()]
+        words = [f"{row['turn']} of {row['runs']}"]
+        for name, (_, digits) in TOLD.items():
+            known = (row[name], row[f"{name} low"], row[f"{name} high"])
+            several = np.isfinite(known[1])
+            words.append(interval_text(*known, digits) if several else format_number(known[0], digits))
+        found[f"{row['data set']}, {row['kind']}"] = words
     return pd.DataFrame(found)
 
 
 def revival_table(long: pd.DataFrame, networks: pd.DataFrame) -> pd.DataFrame:
-    """How many runs turn by the paper's entropy, how many per living neuron, and how often neurons come back to life.
+    """How many runs turn by the paper's entropy, how many per active neuron, and how often dead neurons fire again.
 
     The paper's entropy is a sum to which a dead neuron adds 0: it rises when dead neurons fire again.
 
@@ -507,7 +465,7 @@ def revival_table(long: pd.DataFrame, networks: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row per data set and kind of run: `data set`, `kind`, `runs`, of how many of them `the sum` turns upward,
-        how many of these have `fewer dead since` then, and of how many `per living neuron` turns upward.
+        how many of these have `fewer dead since` then, and of how many `per active neuron` turns upward.
     """
     rows = []
     for kind, table in (("long", long), ("short", networks)):
@@ -515,28 +473,48 @@ def revival_table(long: pd.DataFrame, networks: pd.DataFrame) -> pd.DataFrame:
             runs = [run for _, run in own.groupby("run", sort=False)]
             turned = [(run, turn) for run in runs if (turn := turn_of(run, "binned_entropy")).found]
             fewer = sum(run["dead_share"].iloc[-1] < at_turn(run, turn, "dead_share") for run, turn in turned)
-            still = sum(turn_of(run, "living_entropy").found for run in runs)
-            counts = {"the sum": len(turned), "fewer dead since": fewer, "per living neuron": still}
+            still = sum(turn_of(run, "active_entropy").found for run in runs)
+            counts = {"the sum": len(turned), "fewer dead since": fewer, "per active neuron": still}
             rows.append({"data set": title, "kind": kind, "runs": len(runs), **counts})
     return pd.DataFrame(rows)
 
 
-def answers(clocks: pd.DataFrame) -> dict[str, str]:
-    """Whether memorising could explain a late rise, in words, by data set.
+def late_rise(clocks: pd.DataFrame, revival: pd.DataFrame) -> pd.DataFrame:
+    """Whether memorising could explain a late rise of the paper's entropy, criterion by criterion.
 
     Args:
         clocks: see :func:`clock_table`.
+        revival: see :func:`revival_table`.
 
     Returns:
-        Title of the data set -> a sentence that begins with "possible", "unlikely" or "open". Possible means: the long
-        run turns upward; so do most short ones, with the interval of their `rise` above 0; they turn at training
-        accuracies that differ by at most 0.05; and the short ones memorise at least 0.05 more after the turn.
+        One row per data set: `data set`; per criterion "yes", "no" or, without short runs, "–": the long run memorises
+        (training accuracy of at least 0.95), it turns upward, most short runs turn (with the interval of their `rise`
+        above 0), at the same accuracy (within 0.05), they memorise on (at least 0.05 more after the turn), and most of
+        them turn per active neuron; and the `reading`. It is "possible" if all are met. It is "open" without a long run
+        that memorises, or without short runs that turn; and else "unlikely".
     """
-    found = {}
-    for title, rows in clocks.groupby("data set", sort=False):
-        kinds = {row["kind"]: row for _, row in rows.iterrows()}
-        found[title] = _answer(kinds["long"], kinds.get("short"))
-    return found
+    rows = []
+    per_active = revival.set_index(["data set", "kind"])["per active neuron"]
+    for title, own in clocks.groupby("data set", sort=False):
+        kinds = own.set_index("kind")
+        long, short = kinds.loc["long"], kinds.reindex(["short"]).iloc[0]
+        met = {
+            "long run memorises": long["end"] >= MEMORISED,
+            "it turns": long["turn"] > 0,
+            "short runs turn": short["share"] > 0.5 and short["rise low"] > 0,
+            "at the same accuracy": abs(long["accuracy"] - short["accuracy"]) <= NEAR,
+            "they memorise on": short["end"] - short["accuracy"] >= NEAR,
+            "active neurons turn, too": per_active.get((title, "short"), 0) > short["runs"] / 2,
+        }
+        memorises, turns, others, *rest = met.values()
+        if memorises and not turns:
+            reading = "unlikely"
+        else:
+            reading = "open" if not (memorises and others) else "possible" if all(rest) else "unlikely"
+        known = list(met)[: len(met) if "short" in kinds.index else 2]
+        told = {name: ("yes" if met[name] else "no") if name in known else "–" for name in met}
+        rows.append({"data set": title, **told, "reading": reading})
+    return pd.DataFrame(rows)
 
 
 def _clocks(table: pd.DataFrame, measure: str) -> dict[str, float]:
@@ -556,28 +534,3 @@ def _mean(name: str, values: list[float] | np.ndarray) -> dict[str, float]:
     known = np.asarray(values)[np.isfinite(values)]
     low, high = bootstrap_interval(known, np.random.default_rng(0))
     return {name: known.mean() if len(known) else np.nan, f"{name} low": low, f"{name} high": high}
-
-
-def _words(row: pd.Series, name: str, digits: int) -> str:
-    middle, low, high = (format_number(row[name + end], digits) for end in ("", " low", " high"))
-    return f"{middle} ({low}\u00a0to\u00a0{high})" if np.isfinite(row[f"{name} low"]) else middle
-
-
-def _answer(run: pd.Series, networks: pd.Series | None) -> str:
-    reached, here = format_number(run["end"], 2), format_number(run["accuracy"], 2)
-    if run["end"] < MEMORISED:
-        return f"open; the long run reached a training accuracy of {reached} only"
-    if not run["turn"]:
-        return f"unlikely; the long run memorised ({reached}), but its entropy did not turn upward clearly"
-    if networks is None:
-        return f"open; the entropy of the long run turned at {here}, and there are no short runs with random labels"
-    there, end = format_number(networks["accuracy"], 2), format_number(networks["end"], 2)
-    if networks["share"] <= 0.5 or not networks["rise low"] > 0:
-        return f"open; the entropy of the long run turned at {here}, that of the short runs shows no clear turn"
-    if abs(run["accuracy"] - networks["accuracy"]) > NEAR:
-        return f"unlikely; the entropy of the long run turned at {here}, that of the short runs at {there}"
-    if networks["end"] - networks["accuracy"] < NEAR:
-        return f"unlikely; after their turn at {there} the short runs memorised hardly more ({end} at the end)"
-    return (
-        f"possible; the entropy turned at {here} in the long run and at {there} in the short ones, which reached {end}"
-    )

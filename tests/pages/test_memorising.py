@@ -9,20 +9,18 @@ import pytest
 from nbutils.pages import memorising as figures
 from nbutils.pages.memorising import (
     ENTROPIES,
-    answers,
     at_turn,
     clock_table,
     clock_words,
+    late_rise,
     learners,
     long_runs,
     matched_table,
     random_networks,
-    rate_sentence,
     revival_table,
     turn_of,
     turning_table,
     turns_beside,
-    turns_near,
 )
 from nbutils.study.results import Results
 
@@ -30,7 +28,7 @@ LONG, SHORT = np.arange(31), np.arange(21)  # epochs
 
 
 def rows(run, parts, dataset, labels, seed, accuracy, entropy):
-    """One made-up run: all measures are the same, but the modularity is the entropy upside down."""
+    """One simulated run: all measures are the same, but the modularity is the entropy upside down."""
     epochs = np.arange(len(accuracy))
     measures = {**dict.fromkeys(ENTROPIES, entropy), "modularity": 100 - entropy}
     known = {"run": run, "parts": parts, "dataset": dataset, "labels": labels, "seed": seed}
@@ -79,8 +77,6 @@ def test_where_measures_turn():
     assert np.isnan(table.loc["modularity Q", "lowest at"]), "a hill is no turn upward"
     beside = turns_beside(long, ENTROPIES).set_index("measure")["MNIST"]
     assert (beside["pattern entropy (bits)"], beside["modularity Q"]) == ("lowest 12", "highest 12")
-    assert turns_near(long, "binned_entropy", {"modularity": "Q", "train_accuracy": "accuracy"}) == {"MNIST": ["Q"]}
-    assert turns_near(long, "modularity", ENTROPIES) == {}
     turn = turn_of(long, "binned_entropy")
     assert at_turn(long, turn, "updates") == 12 * 313
 
@@ -104,50 +100,80 @@ def test_a_sum_that_rises_because_dead_neurons_come_back():
     result = made_up(lowest=12, short_lowest=9)
     found = revival_table(long_runs([result]), random_networks([result]))
     assert found.to_dict("records") == [
-        {"data set": "MNIST", "kind": "long", "runs": 1, "the sum": 1, "fewer dead since": 0, "per living neuron": 1},
-        {"data set": "MNIST", "kind": "short", "runs": 4, "the sum": 4, "fewer dead since": 0, "per living neuron": 4},
+        {"data set": "MNIST", "kind": "long", "runs": 1, "the sum": 1, "fewer dead since": 0, "per active neuron": 1},
+        {"data set": "MNIST", "kind": "short", "runs": 4, "the sum": 4, "fewer dead since": 0, "per active neuron": 4},
     ]
     short = random_networks([result])
-    assert short["living_entropy"].to_numpy() == pytest.approx(short["binned_entropy"].to_numpy() / 512)
+    assert short["active_entropy"].to_numpy() == pytest.approx(short["binned_entropy"].to_numpy() / 512)
     extinct = replace(result, table=result.table.assign(dead_share=1.0, binned_entropy=0.0))
-    assert (random_networks([extinct])["living_entropy"] == 0).all(), "nothing alive has no entropy"
+    assert (random_networks([extinct])["active_entropy"] == 0).all(), "nothing alive has no entropy"
     fading = 80.0 - result.table["epoch"]  # bits, if all neurons lived
     table = result.table.assign(dead_share=1 - result.table["binned_entropy"] / fading)
     reborn = replace(result, table=table)
     found = revival_table(long_runs([reborn]), random_networks([reborn])).set_index("kind")
-    assert found.loc["short", ["the sum", "fewer dead since", "per living neuron"]].tolist() == [4, 4, 0]
+    assert found.loc["short", ["the sum", "fewer dead since", "per active neuron"]].tolist() == [4, 4, 0]
+
+
+CRITERIA = [
+    "long run memorises",
+    "it turns",
+    "short runs turn",
+    "at the same accuracy",
+    "they memorise on",
+    "active neurons turn, too",
+]
+
+
+def reading(result: Results) -> dict[str, str]:
+    clocks = clock_table(long_runs([result]), random_networks([result]))
+    (row,) = late_rise(clocks, revival_table(long_runs([result]), random_networks([result]))).to_dict("records")
+    assert list(row) == ["data set", *CRITERIA, "reading"]
+    return row
 
 
 @pytest.mark.parametrize(
-    ("options", "word"),
+    ("options", "word", "missed"),
     [
-        ({"lowest": 12, "short_lowest": 11}, "possible; the entropy turned at 0.44 in the long run and at 0.43"),
-        ({"lowest": 12, "short_lowest": 5}, "unlikely; the entropy of the long run turned at 0.44"),
-        (
-            {"lowest": 3, "short_lowest": 12, "speed": 0.15},
-            "unlikely; after their turn at 0.15 the short runs",
-        ),
-        ({"lowest": 40}, "unlikely; the long run memorised (0.96), but its entropy did not turn"),
-        ({"lowest": 12, "reached": 0.6}, "open; the long run reached a training accuracy of 0.60 only"),
-        ({"lowest": 12, "short_lowest": 25}, "open; the entropy of the long run turned at 0.44, that of the short"),
-        ({"lowest": 12, "short": False}, "open; the entropy of the long run turned at 0.44, and there are no short"),
+        ({"lowest": 12, "short_lowest": 11}, "possible", []),
+        ({"lowest": 12, "short_lowest": 5}, "unlikely", ["at the same accuracy"]),
+        ({"lowest": 3, "short_lowest": 12, "speed": 0.15}, "unlikely", ["they memorise on"]),
+        ({"lowest": 40, "short_lowest": 12}, "unlikely", ["it turns", "at the same accuracy"]),
+        ({"lowest": 12, "reached": 0.6}, "open", ["long run memorises"]),
+        ({"lowest": 12, "short_lowest": 25}, "open", CRITERIA[2:]),
+        ({"lowest": 12, "short": False}, "open", []),
     ],
 )
-def test_the_rule_in_words(options, word):
-    result = made_up(**options)
-    found = answers(clock_table(long_runs([result]), random_networks([result])))
-    assert list(found) == ["MNIST"]
-    assert found["MNIST"].startswith(word)
+def test_the_reading_follows_the_criteria(options, word, missed):
+    row = reading(made_up(**options))
+    assert row["reading"] == word
+    assert set(missed) <= {name for name in CRITERIA if row[name] == "no"}
+    if word == "possible":
+        assert {row[name] for name in CRITERIA} == {"yes"}
+    if not options.get("short", True):
+        assert {row[name] for name in CRITERIA[2:]} == {"–"}, "without short runs there is nothing to say of them"
 
 
-def test_what_became_of_runs_at_the_paper_s_rate():
+def test_dead_neurons_that_fire_again_are_no_memorising():
+    """The sum turns in all short runs, the entropy per active neuron in none: the reading must say what that shows."""
+    result = made_up(lowest=12, short_lowest=11)
+    assert reading(result)["reading"] == "possible"
+    fading = 80.0 - result.table["epoch"]
+    reborn = replace(result, table=result.table.assign(dead_share=1 - result.table["binned_entropy"] / fading))
+    row = reading(reborn)
+    assert [name for name in CRITERIA if row[name] == "no"] == ["active neurons turn, too"]
+    assert row["reading"] == "unlikely"
+
+
+def test_runs_that_failed_to_memorise_at_the_paper_s_rate():
     result = made_up()
-    assert rate_sentence([result]) == "Learning rate of the long runs: 0.001 for up to 1,500 epochs on MNIST."
+    assert set(long_runs([result])["learning_rate"]) == {0.001}
+    assert long_runs([result], "hurried").empty
     hurried = rows("hurried", "hurried", "mnist-10k", "random", 0, np.linspace(0.1, 0.7, 31), np.full(31, 50.0))
-    both = replace(result, table=pd.concat([result.table, hurried]), runs=result.runs.assign(learning_rate=0.0001))
-    rates = "0.001 for up to 1,500 epochs on MNIST; 0.0001 for up to 1,500 epochs on MNIST."
-    assert rate_sentence([result, both]).startswith(f"Learning rate of the long runs: {rates}")
-    assert "came no further than 0.70 after 30 epochs on MNIST." in rate_sentence([result, both])
+    runs = pd.concat([result.runs, result.runs.iloc[:1].assign(run="hurried", parts="hurried", learning_rate=0.01)])
+    both = replace(result, table=pd.concat([result.table, hurried]), runs=runs)
+    last = long_runs([result, both], "hurried").iloc[-1]
+    assert (last["title"], last["epoch"], last["learning_rate"]) == ("MNIST", 30, 0.01)
+    assert last["train_accuracy"] == pytest.approx(0.7)
     assert set(long_runs([both])["run"]) == {"long"}, "it is no long run that memorises"
 
 
