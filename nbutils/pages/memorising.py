@@ -241,6 +241,8 @@ def _placed(parts: Sequence[tuple[Results, pd.DataFrame]]) -> pd.DataFrame:
         as_frame(table, ("run", "dataset"), "the table of studies", finite=numbers)
         settings = ("batch_size", "learning_rate")
         as_frame(result.runs, ("model",), "the runs of studies", finite=settings, key=("run",))
+        if not table["run"].isin(result.runs["run"]).all():
+            raise ValueError("the runs of studies must hold every run of the table of results, received fewer")
         if missing := [name for name in ("train", "classes") if name not in result.about]:
             raise ValueError(f"studies must say {missing[0]!r} in what they know about their data, received none")
         fewer = parse_name(table["dataset"].iloc[0]).thousands
