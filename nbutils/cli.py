@@ -24,7 +24,7 @@ from nbutils.support.files import replace_file
 from nbutils.support.interrupts import stopped
 from nbutils.support.messages import is_plain, plain, told
 from nbutils.support.needs import needed_for
-from nbutils.support.progress import Counting, duration
+from nbutils.support.progress import Reporter, duration
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,7 +152,7 @@ def _study(options: argparse.Namespace) -> int:
     if options.finished:
         tasks = [task for task in tasks if task not in missing]
     elif missing:
-        with Counting(jobs) as progress:
+        with Reporter(jobs) as progress:
             compute_missing(tasks, jobs, progress)
     if not tasks:
         raise ValueError(
@@ -468,7 +468,7 @@ def _run(options: argparse.Namespace) -> int:
     print(f"Runs: {len(tasks)} on {names}; {jobs} jobs; store: {store_folder()}", flush=True)
     for reason in again_because(made_elsewhere(task.run for task in tasks)):
         print(reason, flush=True)
-    with Counting(jobs) as progress:
+    with Reporter(jobs) as progress:
         missing = compute_missing(tasks, jobs, progress)
     failed = failures(tasks)
     print(f"Runs: {len(tasks) - missing} were there, {missing} computed, {len(failed)} failed.")
@@ -509,7 +509,7 @@ def _glance(options: argparse.Namespace) -> int:
     kept = [study.dataset for study in studies if has_tables(study)] + committed_studies(root)
     results = [read_archive(root / RESULTS / name, name) for name in kept]
     for study in live:
-        with Counting(options.jobs or default_jobs()) as progress:
+        with Reporter(options.jobs or default_jobs()) as progress:
             results.append(study.compute(options.jobs, progress))
     write_glance(root, results, collect_evidence(results))
     return 0

@@ -13,7 +13,6 @@ from typing import Any
 
 PATIENCE = 10  # seconds for tidying up, before another Ctrl-C ends the process at once
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
-SHOW_CURSOR = "\x1b[?25h"
 
 
 class Terminated(KeyboardInterrupt):
@@ -47,7 +46,6 @@ def one_interrupt() -> Iterator[None]:
             first.append(time.monotonic())
             raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
         if time.monotonic() - first[0] > PATIENCE:
-            _show_cursor()
             os._exit(128 + number)
 
     numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
@@ -64,16 +62,7 @@ def one_interrupt() -> Iterator[None]:
 
 
 def stopped(reason: KeyboardInterrupt) -> int:
-    """Say that the work was stopped, give the terminal its cursor back, and return the exit code."""
-    _show_cursor()
+    """Say that the work was stopped, and return the exit code."""
     word = "ended from outside" if isinstance(reason, Terminated) else "interrupted"
     print(f"\n{word}; everything finished so far is kept", file=sys.stderr)
     return 128 + (reason.number if isinstance(reason, Terminated) else signal.SIGINT)
-
-
-def _show_cursor() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if stream.isatty():
-            stream.write(SHOW_CURSOR)
-            stream.flush()
-            return

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
+from shutil import get_terminal_size
 from types import TracebackType
+from typing import TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from tqdm import tqdm
 
 from nbutils.support.messages import told
+
+tqdm.monitor_interval = 0  # no thread of its own beside workers that are started meanwhile
+tqdm.set_lock(threading.RLock())  # nor a semaphore of the system
 
 
 def duration(seconds: float) -> str:
@@ -31,41 +36,43 @@ class Reporter:
     """Tells how far some work is: finished, running, failed, cached, and the time that is left.
 
     In a terminal a bar renews itself; elsewhere there is a line per tenth of the work. Failures get a line at once.
+    Work that counts its own pieces calls it with (finished, total).
 
     Args:
-        total: pieces of work.
+        slots: how many pieces run at the same time.
+        total: pieces of work, if it is known.
         cached: how many of them were there already.
-        slots: how many run at the same time.
         what: plural noun for the pieces.
-        console: where to write; None means standard output.
+        file: where to write; None means standard output.
     """
 
-    def __init__(self, total: int, cached: int, slots: int, what: str = "runs", console: Console | None = None) -> None:
-        self.total, self.cached, self.slots, self.what = total, cached, slots, what
+    def __init__(
+        self, slots: int, total: int = 0, cached: int = 0, what: str = "runs", file: TextIO | None = None
+    ) -> None:
+        self.slots, self.total, self.cached, self.what = slots, total, cached, what
         self.finished = self.failed = 0
-        self._start, self._tenth = time.monotonic(), 0
-        self._console = console or Console(file=sys.stdout, highlight=False, soft_wrap=True)
-        columns = SpinnerColumn(), BarColumn(), TextColumn("{task.description}")
-        live = self._console.is_terminal and total > cached
-        self._bar = Progress(*columns, console=self._console, transient=True) if live else None
-        self._task = self._bar.add_task("", total=total) if self._bar else None
+        self._file, self._start, self._tenth = file or sys.stdout, time.monotonic(), 0
+        self._bar: tqdm | None = None
 
     def __enter__(self) -> Reporter:
-        if self._bar:
-            self._bar.start()
         self._show()
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._bar:
-            self._bar.stop()
+        if self._bar is not None:
+            self._bar.close()
+
+    def __call__(self, finished: int, total: int) -> None:
+        """So many of so many pieces are finished."""
+        self.finished, self.total = finished, total
+        self._show()
 
     def one(self, name: str, problem: str = "") -> None:
         """One piece is over; `problem` says why it failed."""
         self.failed += bool(problem)
         self.finished += not problem
         if problem:
-            self._console.print(told(f"  failed: {name}: {problem}"), markup=False)
+            self._print(told(f"failed: {name}: {problem}"))
         self._show()
 
     @property
@@ -85,39 +92,18 @@ class Reporter:
         return f"about {duration(passed / fresh * left)} left" if fresh else "starting"
 
     def _show(self) -> None:
-        if self._bar and self._task is not None:
-            self._bar.update(self._task, completed=self.cached + self.finished + self.failed, description=self.line)
+        over, work = self.finished + self.failed, self.total - self.cached
+        if not work:
             return
-        work = self.total - self.cached
-        tenth = (self.finished + self.failed) * 10 // work if work else 0
-        if work and tenth > self._tenth:
+        if self._file.isatty():
+            if self._bar is None:
+                self._bar = tqdm(total=self.total, file=self._file, nrows=9, bar_format="{desc} {bar}", leave=False)
+            self._bar.n, self._bar.ncols = self.cached + over, get_terminal_size().columns
+            self._bar.set_description_str(self.line)
+        elif (tenth := over * 10 // work) > self._tenth:
             self._tenth = tenth
-            self._console.print(f"  {self.line}", markup=False)
+            self._print(self.line)
 
-
-class Counting:
-    """A :class:`Reporter` for work that says (finished, total): call it with them, in a `with` block.
-
-    Args:
-        slots: how many pieces run at the same time.
-    """
-
-    def __init__(self, slots: int) -> None:
-        self._slots, self._reporter, self._seen = slots, None, 0
-
-    def __enter__(self) -> Counting:
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._reporter is not None:
-            self._reporter.__exit__(kind, error, trace)
-
-    def __call__(self, finished: int, total: int) -> None:
-        if self._reporter is None:
-            self._reporter = Reporter(total, 0, self._slots)
-            self._reporter.__enter__()  # known by now, so that an interrupt in between finds it
-        for _ in range(finished - self._seen):
-            self._reporter.one("")
-        self._seen = finished
-        if finished == total:
-            self.__exit__(None, None, None)
+    def _print(self, text: str) -> None:
+        tqdm.write(f"  {text}", self._file)
+        self._file.flush()

@@ -128,7 +128,7 @@ def run_notebooks(
         print(reason, flush=True)
     task = partial(execute, again=True) if force else execute
     results = where.run(task, todo, fresh=True, before=fork_kernel, preload=_preload(todo))
-    with Reporter(len(todo) + summary.cached, summary.cached, where.slots, what) as reporter, closing(results):
+    with Reporter(where.slots, len(todo) + summary.cached, summary.cached, what) as reporter, closing(results):
         for job, result in results:
             outcome = _outcome(job, result)
             for same in wanted[job.address]:

@@ -110,7 +110,7 @@ def test_nothing_printed_acts_on_the_terminal(tmp_path, monkeypatch, capsys):
     assert main(["results", "table.csv", "--metric", "nope"]) == 2
     assert main(["results", "table.csv", "--pivot", "x" * 100_000, "x"]) == 2
     assert main(["results", "table.csv", "--output", "a\x1b[2J"]) == 2
-    with Reporter(1, 0, 1) as reporter:
+    with Reporter(1, 1) as reporter:
         reporter.one("x=\x1b[2J", "y" * 100_000)
     shown = "".join(capsys.readouterr())
     assert "sum\\x1b[2J" in shown

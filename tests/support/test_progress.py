@@ -3,15 +3,18 @@ from __future__ import annotations
 import io
 
 import pytest
-from rich.console import Console
 
 from nbutils.support.progress import Reporter, duration
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def report(terminal: bool, total: int, cached: int, problems: dict[int, str]) -> str:
-    out = io.StringIO()
-    console = Console(file=out, force_terminal=terminal, width=120, soft_wrap=True, highlight=False)
-    with Reporter(total, cached, 2, "runs", console) as reporter:
+    out = Terminal() if terminal else io.StringIO()
+    with Reporter(2, total, cached, "runs", out) as reporter:
         for i in range(total - cached):
             reporter.one(f"point {i}", problems.get(i, ""))
     return out.getvalue()
@@ -41,8 +44,20 @@ def test_nothing_to_do_says_nothing():
 
 def test_a_terminal_gets_a_bar_that_goes_away():
     text = report(True, 3, 1, {1: "KeyError: x"})
-    assert "\x1b" in text
-    assert "failed: point 1: KeyError: x" in text
+    assert "  failed: point 1: KeyError: x\n" in text
+    screens = text.split("\r")
+    assert any("2/3 runs: 1 finished, 1 running, 0 failed, 1 cached, about" in screen for screen in screens)
+    assert screens[-1] == ""
+    assert screens[-2].strip() == "", "what it stood on is wiped"
+
+
+def test_work_that_counts_itself_says_how_far_it_is(capsys):
+    with Reporter(2) as reporter:
+        for finished in range(5):
+            reporter(finished, 4)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith("  1/4 runs: 1 finished, 2 running, 0 failed, 0 cached, about")
 
 
 @pytest.mark.parametrize(

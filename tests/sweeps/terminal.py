@@ -19,7 +19,8 @@ from uuid import uuid4
 import psutil
 
 CTRL_C = b"\x03"
-HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
+HIDE = "\x1b[?25l"  # the cursor
+BAR = " running, "
 
 
 class Terminal:
