@@ -18,6 +18,7 @@ from torch.utils.data import Dataset
 
 from nbutils.layouts import Reading
 from nbutils.support.checks import as_numpy, shown
+from nbutils.support.text import cut
 
 ALLOWED = "a tensor or an array, a tuple or list that begins with one, or a dict of them"
 
@@ -190,10 +191,8 @@ class Feeder:
             if isinstance(error, MemoryError | torch.OutOfMemoryError) or _is_ours(error):
                 raise
             given = ", ".join([*map(_told, args), *(f"{name}={_told(value)}" for name, value in named.items())])
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise RuntimeError(
-                f"model failed on inputs {given}: {reason if len(reason) <= 300 else f'{reason[:299]}…'}"
-            ) from error
+            reason = cut(" ".join(str(error).split()) or type(error).__name__, 300)
+            raise RuntimeError(f"model failed on inputs {given}: {reason}") from error
 
     def _tensor(self, values: Any, several: bool) -> torch.Tensor:
         tensor = _own(values, self.device)

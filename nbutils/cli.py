@@ -22,9 +22,9 @@ from nbutils.support import portable
 from nbutils.support.devices import DEVICES
 from nbutils.support.files import replace_file
 from nbutils.support.interrupts import stopped
-from nbutils.support.messages import is_plain, plain, told
 from nbutils.support.needs import needed_for
 from nbutils.support.progress import Reporter, duration
+from nbutils.support.text import cut, is_plain, shown, told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,6 +181,7 @@ def _forecast(folder: Path, missing: Sequence[Task], jobs: int) -> str:
     return f"about {duration(total)} with {jobs} jobs, as fast as the machine that made the tables"
 
 
+WIDEST = 100_000  # characters of a line of a table
 LARGEST_NUMBER = 10_000_000  # more processes, failures or seconds are a slip of the pen
 
 
@@ -277,7 +278,7 @@ def _list_points(sweep: Sweep, points: dict[NotebookJob, Point]) -> int:
     for job, point in points.items():
         found = kept(job.address)
         states.append("missing" if found is None else found.status)
-        print(f"  {states[-1]:8} {plain(point.name)}")
+        print(f"  {states[-1]:8} {cut(point.name, WIDEST)}")
     print(", ".join(f"{states.count(word)} {word}" for word in ("done", "failed", "missing")))
     return 0
 
@@ -315,11 +316,12 @@ def _results(options: argparse.Namespace) -> int:
     if options.metric is not None and not options.pivot:
         table = select(table, [f"metric={options.metric}"])
     if options.pivot:
-        print(plain(pivot(table, *options.pivot, options.metric).to_string(float_format="{:.4g}".format)))
+        rows = pivot(table, *options.pivot, options.metric).to_string(float_format="{:.4g}".format)
+        print(told(rows, WIDEST))
         return 0
-    shown = table if options.all else _essential(table)
-    rows = shown.to_string(index=False, na_rep="", float_format="{:.4g}".format) if len(shown) else "No rows."
-    print(plain(rows))
+    kept = table if options.all else _essential(table)
+    rows = kept.to_string(index=False, na_rep="", float_format="{:.4g}".format) if len(kept) else "No rows."
+    print(told(rows, WIDEST))
     runs = table.drop_duplicates("run")["status"].value_counts()
     print(f"{len(table)} rows; {runs.get('done', 0)} runs done, {runs.get('failed', 0)} failed")
     return 0
@@ -327,7 +329,6 @@ def _results(options: argparse.Namespace) -> int:
 
 def _table_file(options: argparse.Namespace) -> Path:
     """The table that the file argument means: itself, or the one that the sweep of that file wrote."""
-    from nbutils.support.messages import cut
     from nbutils.sweeps.grid import load_sweep
 
     file: Path = options.file
@@ -364,7 +365,6 @@ class _Parser(argparse.ArgumentParser):
     """Shows what it received as all other messages do: printable, and cut off where it is long."""
 
     def error(self, message: str) -> NoReturn:
-        from nbutils.support.messages import cut
 
         super().error(cut(message, 300))
 
@@ -395,8 +395,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _settle_folders(options: argparse.Namespace) -> None:
     """Refuse folders that cannot be shown or are none, before anything starts."""
-    from nbutils.sweeps.parameters import shown
-
     for name, value in vars(options).items():
         if isinstance(value, Path) and not is_plain(str(value)):
             raise ValueError(f"{name}: a path must be free of control characters, received {shown(str(value))}")
@@ -413,8 +411,6 @@ def _settle_folders(options: argparse.Namespace) -> None:
 
 def _path_error(error: OSError) -> str:
     """What is wrong with a path, as one sentence."""
-    from nbutils.support.messages import shown
-
     if error.filename is None or not error.strerror:
         return told(error)
     return f"{shown(str(error.filename))}: {error.strerror[0].lower()}{error.strerror[1:]}"

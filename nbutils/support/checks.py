@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from nbutils.support.text import shown
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -273,15 +275,6 @@ def is_number(value: Any) -> bool:
         return math.isfinite(float(value))
     except OverflowError:
         return False
-
-
-def shown(value: Any, most: int = 60) -> str:
-    """A value in an error: on one line, and not too long."""
-    try:
-        text = " ".join(repr(value).split())
-    except Exception:  # such as of a whole number with more than 4,300 digits
-        text = f"a value of type {type(value).__name__}"
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def is_among(value: Any, choices: Sequence[str | None]) -> bool:

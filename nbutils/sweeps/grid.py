@@ -21,7 +21,8 @@ from urllib.parse import quote
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from nbutils.support.messages import cut, one_sentence, sentences, shown
+from nbutils.support.messages import one_sentence, sentences
+from nbutils.support.text import cut, shown
 from nbutils.sweeps.execute import NotebookJob
 from nbutils.sweeps.parameters import (
     check_kernel,

@@ -8,6 +8,8 @@ from typing import Any
 
 from IPython.display import publish_display_data
 
+from nbutils.support.text import shown
+
 MIME = "application/vnd.nbutils.measurement+json"
 SCRAP_MIME = "application/scrapbook.scrap.json+json"  # notebooks that use scrapbook's `glue` work unchanged
 
@@ -35,14 +37,14 @@ def record(
         TypeError: value of 'accuracy' must be a number or a string, received [0.9, 0.8]
     """
     if not isinstance(name, str) or not name:
-        raise TypeError(f"name must be a string that is not empty, received {_shown(name)}")
+        raise TypeError(f"name must be a string that is not empty, received {shown(name)}")
     if not isinstance(unit, str):
-        raise TypeError(f"unit of {name!r} must be a string, received {_shown(unit)}")
+        raise TypeError(f"unit of {name!r} must be a string, received {shown(unit)}")
     row: dict[str, Any] = {"metric": name, **_number_or_text(name, value), "unit": unit}
     for end, given in (("low", low), ("high", high)):
         if given is not None:
             if isinstance(given, str):
-                raise TypeError(f"{end} of {name!r} must be a number, received {_shown(given)}")
+                raise TypeError(f"{end} of {name!r} must be a number, received {shown(given)}")
             found = _number_or_text(f"{end} end of {name}", given)["value"]
             row |= {} if found is None else {end: found}
     known = [row[key] for key in ("low", "value", "high") if row.get(key) is not None]
@@ -84,11 +86,11 @@ def _checked(given: Any) -> dict[str, Any]:
     """A measurement as a notebook holds it, which may have written it without :func:`record`."""
     name = _field(given, "metric")
     if not isinstance(name, str) or not name:
-        raise TypeError(f"a measurement must have a 'metric', a string that is not empty, received {_shown(given)}")
+        raise TypeError(f"a measurement must have a 'metric', a string that is not empty, received {shown(given)}")
     row = {"text": "", "unit": "", "low": None, "high": None, "value": None, **given}
     for key in ("text", "unit"):
         if not isinstance(row[key], str):
-            raise TypeError(f"{key} of {name!r} must be a string, received {_shown(row[key])}")
+            raise TypeError(f"{key} of {name!r} must be a string, received {shown(row[key])}")
     if row["value"] is not None or "text" not in given:
         row |= _number_or_text(name, row["value"])
     for key in ("low", "high"):
@@ -107,11 +109,5 @@ def _number_or_text(name: str, value: Any) -> dict[str, Any]:
             value = value.item() if getattr(value, "ndim", 1) == 0 else None
         number = float(value)
     except (AttributeError, TypeError, ValueError, OverflowError, RuntimeError):
-        raise TypeError(f"value of {name!r} must be a number or a string, received {_shown(given)}") from None
+        raise TypeError(f"value of {name!r} must be a number or a string, received {shown(given)}") from None
     return {"value": number, "text": ""} if math.isfinite(number) else {"value": None, "text": str(number)}
-
-
-def _shown(value: Any) -> str:
-    from nbutils.support.checks import shown  # not needed to record
-
-    return shown(value)

@@ -21,7 +21,8 @@ from nbutils.runs.spec import checked_by, known_dataset
 from nbutils.study.archive import REFERENCE, SMALL, archive_digest, archive_folder, has_archive, has_tables
 from nbutils.study.study import Study
 from nbutils.support.devices import resolve_device
-from nbutils.support.messages import cut, one_sentence, sentences, shown
+from nbutils.support.messages import one_sentence, sentences
+from nbutils.support.text import cut, shown
 
 __all__ = [
     "TEMPLATES",
