@@ -199,7 +199,8 @@ def _tags(cell: dict) -> set[str]:
 def _bullets(text: str, heading: str) -> int:
     """Bullets of the list that follows a heading."""
     after = text.rpartition(heading)[2] if heading in text else ""
-    listed = after[after.index("- ") :] if "- " in after else ""
+    first = re.search(r"^- ", after, re.MULTILINE)
+    listed = after[first.start() :] if first else ""
     return len(re.findall(r"^- ", re.split(r"\n\n(?!- )", listed, maxsplit=1)[0], re.MULTILINE))
 
 

@@ -30,7 +30,7 @@ __all__ = [
     "series",
 ]
 
-CONDITION_NAMES = {"true": "true labels", "mixed:0.5": "half redrawn", "random": "random labels"}
+CONDITION_NAMES = {"true": "true labels", "mixed:0.5": "50 % label noise", "random": "random labels"}
 # Outcome of a test -> colour, marker, area in points.
 OUTCOMES = {
     "passes": (VERDICT_COLOURS["supported"], "o", 42),
@@ -39,17 +39,13 @@ OUTCOMES = {
     "too few runs": (VERDICT_COLOURS["inconclusive"], ".", 36),
 }
 REGISTERED = "as registered"
+WIDTH = 7.6  # inches of a figure, however many panels it has
 CONDITION_COLOURS = {"true": "#3b82c4", "mixed:0.5": "#d97a1a", "random": "#a35cc4"}
 
 
 def conditions_in(table: pd.DataFrame) -> list[str]:
     """Label conditions of a table, in the order in which they are shown."""
     return [c for c in CONDITION_NAMES if (table["labels"] == c).any()]
-
-
-def _across(panels: Sequence[str]) -> float:
-    """Width of a figure with so many panels side by side, in inches."""
-    return 2.1 + 1.85 * len(panels)
 
 
 def learning_curves(table: pd.DataFrame) -> Figure:
@@ -60,7 +56,7 @@ def learning_curves(table: pd.DataFrame) -> Figure:
     )
     with figure_style():
         names = conditions_in(table)
-        fig, axes = plt.subplots(1, len(names), figsize=(_across(names), 2.7), sharey=True, squeeze=False)
+        fig, axes = plt.subplots(1, len(names), figsize=(WIDTH, 2.7), sharey=True, squeeze=False)
         for ax, condition in zip(axes[0], names, strict=True):
             data = long[long["labels"] == condition]
             palette = [CONDITION_COLOURS[condition], GREY]
@@ -85,7 +81,7 @@ def nulls(table: pd.DataFrame) -> Figure:
     long = ends.melt(["labels", "epoch", "seed"], list(names), "graph", "Q")
     with figure_style():
         conditions = conditions_in(table)
-        fig, axes = plt.subplots(1, len(conditions), figsize=(_across(conditions), 3.2), sharey=True, squeeze=False)
+        fig, axes = plt.subplots(1, len(conditions), figsize=(WIDTH, 3.2), sharey=True, squeeze=False)
         for ax, condition in zip(axes[0], conditions, strict=True):
             for place, column in enumerate(names):
                 colour = CONDITION_COLOURS[condition] if column == "modularity" else GREY
@@ -109,7 +105,7 @@ def series(table: pd.DataFrame, measure: str, ylabel: str) -> Figure:
     """A measure and the training accuracy over epochs, one column per label condition, one thin line per network."""
     with figure_style():
         names = conditions_in(table)
-        fig, axes = plt.subplots(2, len(names), figsize=(_across(names), 4.2), sharex=True, sharey="row", squeeze=False)
+        fig, axes = plt.subplots(2, len(names), figsize=(WIDTH, 4.2), sharex=True, sharey="row", squeeze=False)
         for column, condition in enumerate(names):
             runs = table[table["labels"] == condition]
             for ax, value in zip(axes[:, column], (measure, "train_accuracy"), strict=True):
@@ -136,29 +132,31 @@ def pairings(table: pd.DataFrame, measure: str) -> Figure:
                 rows.append((CONDITION_NAMES[condition], "own" if i == j else "another's", correlation(m, a)))
     long = pd.DataFrame(rows, columns=["condition", "accuracy series", "rho"])
     with figure_style():
-        fig, ax = plt.subplots(figsize=(7.2, 2.9))
+        fig, ax = plt.subplots(figsize=(WIDTH, 1.5 + 0.5 * long["condition"].nunique()))
         palette = {"own": "#3b82c4", "another's": GREY}
         options = {"hue_order": list(palette), "palette": palette, "dodge": True, "ax": ax}
         sns.stripplot(long, x="rho", y="condition", hue="accuracy series", size=4.5, alpha=0.8, jitter=0.25, **options)
         ax.axvline(0, color=INK, lw=0.8, alpha=0.5)
         ax.set(xlim=(-1.05, 1.05), xlabel="Spearman's ρ over epochs 1, 2, …", ylabel="")
-        sns.move_legend(ax, "upper center", bbox_to_anchor=(0.5, -0.22), ncols=2, title="with accuracy of the network:")
+        handles, labels = ax.get_legend_handles_labels()
+        ax.get_legend().remove()
+        fig.legend(handles, labels, loc="outside lower center", ncols=2, title="with accuracy of the network:")
         plt.close(fig)
     return fig
 
 
 def noise_scatter(grid: pd.DataFrame, measures: Sequence[str]) -> Figure:
-    """Final measures against test accuracy, one point per network, colour by the share of redrawn labels."""
+    """Final measures against test accuracy, one point per network, colour by the level of label noise."""
     last = grid[grid["epoch"] == grid["epoch"].max()]
     with figure_style():
-        fig, axes = plt.subplots(1, len(measures), figsize=(7.6, 3.1), sharey=True, squeeze=False)
+        fig, axes = plt.subplots(1, len(measures), figsize=(WIDTH, 3.1), sharey=True, squeeze=False)
         for ax, measure in zip(axes[0], measures, strict=True):
             options = {"c": last["noise"], "cmap": "plasma", "vmin": -0.4, "vmax": 1.1, "s": 26, "linewidths": 0}
             points = ax.scatter(last[measure], last["test_accuracy"], **options)
             ax.set_xlabel(BASELINES[measure])
             ax.set_title(f"ρ = {correlation(last[measure], last['test_accuracy']):.2f}")
         axes[0][0].set_ylabel("test accuracy")
-        bar = fig.colorbar(points, ax=axes, label="share of labels redrawn", shrink=0.85)
+        bar = fig.colorbar(points, ax=axes, label="symmetric label noise", shrink=0.85)
         bar.ax.set_ylim(0, 1)
         plt.close(fig)
     return fig

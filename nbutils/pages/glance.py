@@ -14,7 +14,7 @@ from nbutils.study.conclusions import living_sentence
 from nbutils.study.hypotheses import MAIN_TESTS, Evidence, headline, is_registered
 from nbutils.study.results import Results
 from nbutils.study.study import NOISE_SEEDS
-from nbutils.support.display import GREY, INK, STYLE, in_markdown, interval_text
+from nbutils.support.display import GREY, INK, STYLE, in_markdown
 
 __all__ = ["FIGURE", "check_place", "glance_text", "write_glance"]
 
@@ -53,7 +53,7 @@ def glance_text(results: Sequence[Results], evidence: Sequence[Evidence]) -> str
 
 def _cell(word: str, misses: str, main: Evidence | None) -> str:
     """A verdict, the tests it misses, and its main effect."""
-    effect = f": {main.test} {interval_text(main.estimate, main.low, main.high)}" if main else ""
+    effect = f": {main.test} {main.effect}" if main else ""
     return f"**{word}**{misses}{effect}"
 
 

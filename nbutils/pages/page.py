@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,19 +17,17 @@ from matplotlib.figure import Figure
 from nbutils.data.datasets import DATASETS, load_dataset
 from nbutils.pages.portraits import sample_images
 from nbutils.study.archive import archive_folder, read_archive
-from nbutils.study.comparisons import between_run_table, level_table
 from nbutils.study.conclusions import counted
 from nbutils.study.hypotheses import Evidence, collect_evidence, headline, is_registered, verdict
 from nbutils.study.results import Results
 from nbutils.support.arguments import checked
-from nbutils.support.display import Html, callout, format_number, interval_text, say, show, show_table
+from nbutils.support.display import Html, callout, format_number, say, show, show_table
 from nbutils.support.provenance import provenance
 from nbutils.sweeps.measurements import record
 from nbutils.sweeps.parameters import TEMPLATES, check_parameters
 
 __all__ = ["Page", "open_page"]
 
-NO_GRID = "The study has no grid of label noise on this data set, so networks are not compared with each other here."
 TRAINING = ("seeds", "seed", "epochs", "density", "device", "jobs")  # parameters of runs that are made, not read
 # Hypothesis -> what it is about, and its page.
 CLAIMS = {
@@ -79,8 +77,19 @@ class Page:
         own = [e for e in self.evidence if e.dataset == self.parameters.dataset and e.hypothesis == hypothesis]
         return [e for e in own if is_registered(e) == registered]
 
+    def test(self, name: str) -> Evidence:
+        """A pre-specified test of the page's own data set by name, such as "H2a".
+
+        Where it cannot be made, since too few networks finished, its numbers are NaN.
+        """
+        own = self.tests(name[:2])
+        unknown = (float("nan"),) * 3
+        empty = Evidence(self.parameters.dataset, "true", name[:2], name, "", *unknown, enough=False)
+        empty = replace(empty, saturated=next((e.saturated for e in own), ""))
+        return next((e for e in own if e.test == name), empty)
+
     def show_verdict(self, hypothesis: str, claim: str) -> Html:
-        """The verdict box, computed from the registered tests; the verdict and its tests are recorded for sweeps."""
+        """The verdict box, computed from the pre-specified tests; the verdict and its tests are recorded for sweeps."""
         tests = self.tests(hypothesis)
         for test in tests:
             record(test.test, test.estimate, low=test.low, high=test.high)
@@ -88,7 +97,7 @@ class Page:
         if not tests:
             return callout(f"{hypothesis}: inconclusive", "No run of this data set finished.", "inconclusive")
         word, why, _ = headline(tests, self.parameters.dataset, hypothesis)
-        parts = "; ".join(f"{e.test} {e.outcome}, {_with_interval(e)}" for e in tests)
+        parts = "; ".join(f"{e.test} {e.outcome}, {e.effect}" for e in tests)
         title = f"{hypothesis} on {self.parameters.dataset}: {word}{why}"
         return callout(title, f"Claim: {claim} Tests: {parts}.", word)
 
@@ -100,30 +109,28 @@ class Page:
             for hypothesis, (_, page) in CLAIMS.items():
                 word, misses, main = headline(self.evidence, name, hypothesis)
                 record(f"{hypothesis} verdict on {name}", word)
-                effect = f", {main.test} {_with_interval(main)}" if main else ""
+                effect = f", {main.test} {main.effect}" if main else ""
                 linked = f"[{word}](../{name}/{page}.html)" if name in DATASETS else word  # others have no pages
                 cells.append(f"{linked}{misses}{effect}")
             rows.append(cells)
         columns = ["data set", *(f"{h}: {claim}" for h, (claim, _) in CLAIMS.items())]
-        caption = (
-            "Verdicts, computed from the registered tests: which they miss, and the main effect with its 95 % interval."
-        )
+        caption = "Verdicts from the pre-specified tests: which they miss, and the main effect with its 95 % interval."
         return show_table(pd.DataFrame(rows, columns=columns), caption, names=("data set",))
 
     def show_tests(self, hypothesis: str) -> Html:
-        """All tests of a hypothesis on this data set as a table: registered first, then exploratory."""
+        """All tests of a hypothesis on this data set as a table: pre-specified first, then exploratory."""
         tests = self.tests(hypothesis) + self.tests(hypothesis, registered=False)
         family = counted(self._datasets())
         caption = (
-            f"Tests of {hypothesis}. Rows with true labels, or all noise levels, were registered and decide; their p "
-            f"values are adjusted (Holm) over all registered tests on {family}. The other rows explore."
+            f"Tests of {hypothesis}. Rows with true labels, or all noise levels, are pre-specified and decide; their p "
+            f"values are adjusted (Holm) over all pre-specified tests on {family}. The other rows explore."
         )
         rows = [
             (
                 e.condition,
                 e.test,
                 e.question,
-                _with_interval(e),
+                e.effect,
                 f"{format_number(e.p_value)} ({format_number(e.adjusted)})" if np.isfinite(e.p_value) else "–",
                 e.outcome,
             )
@@ -156,29 +163,6 @@ class Page:
         """A figure whose caption ends with where its numbers come from."""
         return show(figure, f"{caption} {self.source()}", alt, min_width=min_width)
 
-    def show_between(self, figure: Callable[[pd.DataFrame], Figure], caption: str, alt: str) -> Html:
-        """A figure of the grid of label noise, or a sentence that this data set has none."""
-        grid = self.results.noise_grid()
-        if grid.empty:
-            return say(NO_GRID)
-        return self.show(figure(grid), f"{caption} Networks trained on `{grid['dataset'].iloc[0]}`.", alt)
-
-    def show_between_table(self, columns: Collection[str], caption: str) -> Html:
-        """Rank correlation of measures with test accuracy between networks, or a sentence that there is no grid."""
-        grid = self.results.noise_grid()
-        if grid.empty:
-            return say("Without that grid there are no correlations between networks to list.")
-        table = between_run_table(grid, columns)
-        return show_table(table, f"{caption} Intervals resample noise levels.", digits=2)
-
-    def show_levels(self, columns: Sequence[str]) -> Html:
-        """What became of the networks of each level of label noise; nothing without a grid."""
-        grid = self.results.noise_grid()
-        if grid.empty:
-            return Html("", "")
-        caption = "The networks of each level at the end: means. Chance is 1 divided by the number of classes."
-        return show_table(level_table(grid, columns), caption, digits=2)
-
     def show_failures(self) -> Html:
         """Runs that failed, or a sentence that none did."""
         failed = self.results.failed
@@ -201,10 +185,6 @@ class Page:
                 handle.update(text)
 
         return study.compute(self.parameters.jobs or None, progress)
-
-
-def _with_interval(evidence: Evidence) -> str:
-    return interval_text(evidence.estimate, evidence.low, evidence.high)
 
 
 @checked

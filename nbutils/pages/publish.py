@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,19 @@ def _finished(notebook: Any, job: PageJob) -> Any:
                 cell.source = re.sub(r"^(# .*)$", rf"\1 — {job.title}", cell.source, count=1, flags=re.MULTILINE)
         elif cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if MIME not in output.get("data", {})]
+    notebook.cells = _without_empty_sections(notebook.cells)
     return notebook
+
+
+def _without_empty_sections(cells: list[Any]) -> list[Any]:
+    """Cells of a page; text tagged `if-shown` goes, with the code that follows it, where that code shows nothing."""
+    starts = [i for i, cell in enumerate(cells) if cell.cell_type == "markdown"]
+    kept = cells[: starts[0]] if starts else cells
+    for start, end in pairwise([*starts, len(cells)]):
+        shows = any(cell.outputs for cell in cells[start + 1 : end])
+        if shows or "if-shown" not in cells[start].metadata.get("tags", []):
+            kept += cells[start:end]
+    return kept
 
 
 def _files(node: Any) -> list[str]:

@@ -14,7 +14,7 @@ from nbutils.study.hypotheses import DRAWS
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_frame
 
-__all__ = ["BASELINES", "between_run_table", "level_table", "measure_name", "naive_table", "selectivity_share"]
+__all__ = ["BASELINES", "between_run_table", "measure_name", "naive_table", "selectivity_share"]
 
 # Column of the results table -> what it is called on a page.
 BASELINES = {
@@ -127,24 +127,6 @@ def between_run_table(
         rows.append((measure_name(column), correlation(*values[:2]), low, high))
     found = pd.DataFrame(rows, columns=["measure", "rho", "low", "high"])
     return found.sort_values("rho", key=abs, ascending=False, ignore_index=True)
-
-
-def level_table(grid: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """What became of the networks of each level of label noise: did they learn, and are their neurons alive?
-
-    Args:
-        grid: rows of the noise grid of one data set.
-        columns: measures beside both accuracies.
-
-    Returns:
-        One row per level, `share redrawn`, `training accuracy`, `test accuracy` and the measures by their names: means
-        over the networks at the end of training.
-    """
-    last = grid[grid["epoch"] == grid["epoch"].max()]
-    shown = ["train_accuracy", "test_accuracy", *(name for name in columns if name in last)]
-    means = last.groupby("noise")[shown].mean().reset_index()
-    names = {"noise": "share redrawn", "test_accuracy": "test accuracy", "unique_patterns": "unique patterns (share)"}
-    return means.rename(columns={name: measure_name(name) for name in shown} | names)
 
 
 def selectivity_share(table: pd.DataFrame) -> pd.DataFrame:

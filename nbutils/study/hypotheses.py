@@ -119,6 +119,13 @@ class Evidence:
             raise ValueError(f"direction must be 1 or -1, received {shown(self.direction)}")
 
     @property
+    def effect(self) -> str:
+        """The estimate with its interval, such as "0.25 (0.12 to 0.38)"; a dash where there is none."""
+        from nbutils.support.display import interval_text  # loads matplotlib, which no test needs
+
+        return interval_text(self.estimate, self.low, self.high)
+
+    @property
     def outcome(self) -> str:
         """ "passes", "opposite" (the interval lies on the wrong side), "fails", "too few runs" or "not planned"."""
         if not self.planned:

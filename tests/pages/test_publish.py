@@ -161,6 +161,21 @@ def test_a_page_is_executed_finished_and_then_left_alone(tmp_path, own_store):
     assert last_text(job.output) == "7\n"
 
 
+def test_a_section_of_which_nothing_is_shown_is_left_out(tmp_path, own_store):
+    job = make(tmp_path, "print('always')")
+    notebook = nbformat.read(job.template, as_version=4)
+    optional = nbformat.v4.new_markdown_cell("## Where x is large", metadata={"tags": ["if-shown"]})
+    code, last = nbformat.v4.new_code_cell("if x > 5: print(x)"), nbformat.v4.new_markdown_cell("## Last")
+    notebook.cells[2:2] = [optional, code, last]
+    nbformat.write(notebook, job.template)
+    for value, sections in ((5, ["## Last"]), (6, ["## Where x is large", "## Last"])):
+        put(PageJob(job.template, job.output, (("x", value),), "Digits"))
+        page = nbformat.read(job.output, as_version=4)
+        assert [c.source for c in page.cells if c.source.startswith("## ")] == sections
+        assert sum(c.source.startswith("if x") for c in page.cells) == len(sections) - 1
+        assert last_text(job.output) == "always\n"
+
+
 def test_parameters_are_part_of_what_makes_a_page_current(tmp_path, own_store):
     job = make(tmp_path, "print(x)")
     put(job)
