@@ -1,4 +1,4 @@
-"""The paper's released code rebuilt, each of its implementation details switched on alone."""
+"""The paper's released code rebuilt: an ablation of its implementation details."""
 
 from __future__ import annotations
 
@@ -122,24 +122,16 @@ def switch_table(rows: pd.DataFrame) -> pd.DataFrame:
     as_switched(
         rows, finite=("modularity", "pattern_entropy", "train_accuracy"), numbers=("null_circular", "well_defined")
     )
-    found = []
+    shown, found = {"Q": "modularity", "communities": "well_defined", "entropy": "pattern_entropy"}, []
     for name, own in rows.groupby("switch", sort=False):
-        first, last = (own[own["epoch"] == epoch].mean(numeric_only=True) for epoch in (0, own["epoch"].max()))
+        ends = own.groupby("epoch").mean(numeric_only=True).reindex([0, own["epoch"].max()])
         naive = naive_table(own, ["modularity", "pattern_entropy"])
-        found.append(
-            {
-                "switch": name,
-                "Q untrained": first["modularity"],
-                "Q trained": last["modularity"],
-                "excess": last["modularity"] - last["null_circular"],
-                "communities untrained": first["well_defined"],
-                "communities trained": last["well_defined"],
-                "entropy untrained": first["pattern_entropy"],
-                "entropy trained": last["pattern_entropy"],
-                **{f"r of {what}": naive["r, all"][i] for i, what in enumerate(("Q", "entropy"))},
-                **{f"r of {what}, from epoch 1": naive["r, trained"][i] for i, what in enumerate(("Q", "entropy"))},
-            }
-        )
+        row = {"excess": (ends["modularity"] - ends["null_circular"]).iloc[-1]}
+        for k, when in enumerate(("untrained", "trained")):
+            row |= {f"{what} {when}": ends[measure].iloc[k] for what, measure in shown.items()}
+        for k, what in enumerate(("Q", "entropy")):
+            row |= {f"r of {what}": naive["r, all"][k], f"r of {what}, from epoch 1": naive["r, trained"][k]}
+        found.append({"switch": name, **row})
     return pd.DataFrame(found)
 
 
@@ -224,15 +216,11 @@ def shuffle_table(rows: pd.DataFrame) -> pd.DataFrame:
         nulls = {null: (whole - wide[label]).mean() for null, label in above.items()}
         lost = wide[above[WITHIN]]
         low, high = bootstrap_interval(lost, np.random.default_rng(RULES.seed))
+        inside, outside = -UNCHANGED < low <= high < UNCHANGED, low > UNCHANGED or high < -UNCHANGED
+        word = "leaves Q" if inside else "changes Q" if outside else "undecided"
         row = {"graph": name, "Q": whole.mean(), **nulls, "lost": lost.mean(), "low": low, "high": high}
-        found.append({**row, "the shuffle": _unchanged(low, high)})
+        found.append({**row, "the shuffle": word})
     return pd.DataFrame(found)
-
-
-def _unchanged(low: float, high: float) -> str:
-    if -UNCHANGED < low <= high < UNCHANGED:
-        return "leaves Q"
-    return "changes Q" if low > UNCHANGED or high < -UNCHANGED else "undecided"
 
 
 BLUE, ORANGE, PURPLE = "#3b82c4", "#d97a1a", "#a35cc4"
@@ -258,14 +246,13 @@ def modularity_panels(rows: pd.DataFrame) -> Figure:
         )
         for ax, name in zip(axes.flat, names, strict=False):
             own = rows[rows["switch"] == name]
-            _networks(ax, own.pivot(index="epoch", columns="seed", values="modularity"), _colour(name))
+            colour = BLUE if name == PLAIN else PURPLE if name.startswith("all") else ORANGE
+            _networks(ax, own.pivot(index="epoch", columns="seed", values="modularity"), colour)
             null = own.groupby("epoch")["null_circular"].mean().dropna()
             ax.plot(null.index, null, "D", color=GREY, ms=5, label="circular-shift null")
             ax.set_title(name, fontsize=9.5)
-        for ax in axes[-1]:
-            ax.set_xlabel("epoch")
-        for ax in axes[:, 0]:
-            ax.set_ylabel("modularity Q")
+        fig.supxlabel("epoch", size="medium")
+        fig.supylabel("modularity Q", size="medium")
         axes[0][0].set_ylim(bottom=min(0, axes[0][0].get_ylim()[0]))
         fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center")
         plt.close(fig)
@@ -322,12 +309,6 @@ def _networks(ax: plt.Axes, wide: pd.DataFrame, colour: str, label: str | None =
     ax.plot(wide.index, wide, color=colour, alpha=0.3, lw=0.8)
     ax.plot(wide.index, wide.mean(axis=1), color=colour, lw=2.4, label=label)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
-def _colour(name: str) -> str:
-    """Blue without a switch, orange with one, purple with several."""
-    places = list(SWITCHES)
-    return BLUE if name == places[0] else PURPLE if places.index(name) >= len(places) - 2 else ORANGE
 
 
 TRAININGS = {"trained on 0 to 1": "conditions", "trained on bytes": "released"}  # -> part of the study
@@ -404,11 +385,11 @@ def compare_trainings(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) ->
         each = [wide.apply(lambda own, f=closeness: f(*own.align(published, join="inner"))) for wide in ours.values()]
         difference = (each[1] - each[0]).dropna()
         low, high = bootstrap_interval(difference, np.random.default_rng(RULES.seed))
-        favours = 0 if not low * high > 0 else better * np.sign(low)
-        closer = {-1: names[0], 0: "neither", 1: names[1]}[int(favours)]
+        closer = ("neither", names[1], names[0])[int(better * np.sign(low)) if low * high > 0 else 0]
         means = dict(zip(names, (values.mean() for values in each), strict=True))
-        rows.append({"measure": measure, **means, "difference": difference.mean(), "low": low, "high": high})
-        rows[-1]["closer"] = closer
+        rows.append(
+            {"measure": measure, **means, "difference": difference.mean(), "low": low, "high": high, "closer": closer}
+        )
     return pd.DataFrame(rows)
 
 

@@ -64,3 +64,18 @@ def test_figures_of_the_published_series_show_what_the_tables_hold(page):
     constant, left_over = (values[30] for values in drawn.axes[1].lines[0].get_data())
     curve = saturating_curve(series["epoch"], constant)
     assert left_over == pytest.approx(detrended_correlation(series["entropy_bits"], series["train_accuracy"], curve))
+
+
+def test_the_ablation_takes_its_words_from_changes_paired_by_seed(page):
+    names = page("reconstruction")
+    rows, changes = names["rows"], names["changes"]
+    last = rows[rows["epoch"] == 20].set_index("seed")
+    plain = last.loc[last["switch"] == "the paper's", "modularity"]
+    for switch, own in last.groupby("switch"):
+        if switch != "the paper's":
+            assert changes.loc[switch, "Q"] == pytest.approx((own["modularity"] - plain).mean())
+    inside = changes["Q low"].ge(-0.05) & changes["Q high"].le(0.05)
+    assert not changes.loc[inside, "moves Q"].any()
+    moved = set(changes.index[changes["moves Q"]])
+    assert moved == set(names["switches"]["moves Q"].split(", "))
+    assert names["low"] <= names["lost"].mean() <= names["high"]
