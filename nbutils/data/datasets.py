@@ -19,17 +19,6 @@ from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_labels, is_whole, shown
 from nbutils.support.needs import needed_for
 
-__all__ = [
-    "DATASETS",
-    "SPLIT_SEED",
-    "TITLES",
-    "Dataset",
-    "balanced_indices",
-    "label_noise",
-    "load_dataset",
-    "probe_indices",
-]
-
 
 @checked
 @dataclass(frozen=True)

