@@ -555,9 +555,8 @@ def _project(options: argparse.Namespace) -> Path:
 
 def _studies(options: argparse.Namespace) -> list[Study]:
     """The studies that the options ask for, checked."""
-    from nbutils.data.catalogue import join_names
-    from nbutils.sweeps.parameters import check_parameters
+    from nbutils.study.study import Study
 
-    given = {"study": join_names(options.datasets), "seeds": options.seeds, "epochs": options.epochs}
-    given["device"] = options.device
-    return list(check_parameters("synthesis", given).studies().values())
+    settings = {"seeds": options.seeds, "epochs": options.epochs, "device": options.device}
+    studies = [Study(dataset=name, **settings) for name in options.datasets]
+    return list({study.dataset: study for study in studies}.values())

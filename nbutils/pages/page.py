@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +23,7 @@ from nbutils.support.arguments import checked
 from nbutils.support.display import Html, callout, format_number, say, show, show_table
 from nbutils.support.provenance import provenance
 from nbutils.sweeps.measurements import record
-from nbutils.sweeps.parameters import TEMPLATES, check_parameters
+from nbutils.sweeps.parameters import check_parameters, injected_names, model_of_cells, template_file, template_model
 
 __all__ = ["Page", "open_page"]
 
@@ -191,6 +190,9 @@ class Page:
 def open_page(template: str, namespace: Mapping[str, Any]) -> Page:
     """Check a notebook's parameters and show where it runs. Call it with `globals()` right after the imports.
 
+    What may be given stands in the notebook's own cell of parameters, see :mod:`nbutils.sweeps.parameters`: as that ran
+    in this kernel, else as the notebook's file has it.
+
     Args:
         template: name of the notebook, such as "h2_modularity".
         namespace: the notebook's variables.
@@ -199,31 +201,26 @@ def open_page(template: str, namespace: Mapping[str, Any]) -> Page:
         The :class:`Page`.
 
     Raises:
-        ValueError: a parameter has a wrong type or value, or papermill injected a name that the template does not have.
+        ValueError: a parameter has a wrong type or value, papermill injected a name that the notebook does not declare,
+            or a value that the committed tables do not follow.
     """
-    fields = TEMPLATES[template].model_fields if template in TEMPLATES else {}
-    values = {name: namespace[name] for name in fields if name in namespace}
-    page = Page(template, check_parameters(template, values, given=[*values, *_injected_names()]))
+    shell = get_ipython()
+    cells = shell.user_ns.get("In", []) if shell else []
+    model = model_of_cells(template, cells) or template_model(template_file(template))
+    defaults = {name: field.default for name, field in model.model_fields.items()}
+    values = {name: namespace[name] for name in defaults if name in namespace}
+    changed = {k for k, v in values.items() if type(v) is not type(defaults[k]) or v != defaults[k]}
+    page = Page(template, check_parameters(template, values, injected_names(cells) | changed, model))
     origin = provenance()
     versions = origin["versions"]
-    studies = page.parameters.studies().values()
-    unused = TRAINING if studies and not any(studies) else ()  # the runs of committed tables are what they are
+    studies = page.parameters.studies()
+    tables = [name for name, study in studies.items() if study is None]
+    unused = TRAINING if tables == list(studies) != [] else ()  # the runs of committed tables are what they are
     shown = [f"{name} = {value!r}" for name, value in page.parameters.model_dump().items() if name not in unused]
+    shown += [f"in committed tables: {' '.join(tables)}"] if "source" in model.model_fields and tables else []
     line = (
         f"Checked: {', '.join(shown)}. Commit "
         f"`{origin['commit']}`, Python {versions['python']}, torch {versions['torch']}, {origin['device']}."
     )
     display(say(line))
     return page
-
-
-def _injected_names() -> list[str]:
-    """Names assigned in the cell that papermill put in, if there is one."""
-    shell = get_ipython()
-    cells = shell.user_ns.get("In", []) if shell else []
-    names = []
-    for cell in cells:
-        if cell.lstrip().startswith("# Parameters"):
-            targets = [t for node in ast.parse(cell).body if isinstance(node, ast.Assign) for t in node.targets]
-            names += [t.id for t in targets if isinstance(t, ast.Name)]
-    return names

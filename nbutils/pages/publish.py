@@ -6,49 +6,41 @@ only text changed, the page gets the new text. A notebook that fails is kept bes
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from nbutils.data.catalogue import join_names, parse_name
 from nbutils.runs.spec import known_dataset
-from nbutils.study.archive import REFERENCE, RESULTS, has_archive
+from nbutils.study.archive import REFERENCE, RESULTS, has_archive, has_tables
+from nbutils.study.study import Study
 from nbutils.support.files import file_digest, replace_file
+from nbutils.support.provenance import digest_of
 from nbutils.sweeps.engine import Runner, Summary, run_notebooks
 from nbutils.sweeps.execute import NotebookJob, Outcome
 from nbutils.sweeps.lean import nbformat
 from nbutils.sweeps.measurements import MIME
-from nbutils.sweeps.parameters import check_parameters, data_versions, template_model
+from nbutils.sweeps.parameters import (
+    KINDS,
+    NotebookParameters,
+    check_parameters,
+    data_versions,
+    kind_of,
+    template_model,
+)
 
 __all__ = ["PageJob", "book_toc", "page_jobs", "publish"]
 
 PAGES = Path("book/pages")
-# Pages that belong to no single data set.
-SHARED_FOLDERS = {
-    "start_here": "tour",
-    "watch_training": "watch",
-    "reanalysis": "published",
-    "specification_curve": "summary",
-    "memorising": "summary",
-    "robustness": "summary",
-    "synthesis": "summary",
-    "speed": "speed",
-    "processors": "processors",
-}
-ONE_STUDY, ALL_STUDIES = ("evolution", "reconstruction"), ("specification_curve", "memorising")  # of the reference
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
 DATA = "data-"  # book/pages/data-<data set>: what the images are, whatever the book's study is about
 METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
-# What pages read beyond their parameters and the tables of their studies.
-READS = {
-    "reconstruction": RESULTS / "published",
-    "processors": RESULTS / "processors",
-}
 TIMEOUT = 1800
 
 
@@ -86,17 +78,41 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
         toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
     except yaml.YAMLError as error:
         raise ValueError(f"_toc.yml is not valid YAML: {' '.join(str(error).split())}") from None
-    datasets = [*datasets, *committed_studies(root)]
-    listed = {Path(f).parent.name for f in _files(toc) if Path(f).parent.parent == PAGES} - set(SHARED_FOLDERS.values())
-    listed = {name for name in listed if not name.startswith((SWEEPS, DATA))}
+    datasets, pages = (
+        [*datasets, *committed_studies(root)],
+        [path for file in _files(toc) if _is_page(path := Path(file))],
+    )
+    listed = {path.parent.name for path in pages if _is_dataset(path.parent.name)}
     for name in datasets:
         known_dataset(name)
         if name not in listed:
             raise ValueError(f"_toc.yml has no pages for data set {name!r}; it has {', '.join(sorted(listed))}")
-    studies = committed_studies(root)
-    needs = {"memorising": studies, "specification_curve": [name for name in studies if REFERENCE[name].grid]}
-    unwanted = [name for name, there in needs.items() if not there]
+    models = {path.name: _model(root, path.name) for path in pages}
+    unwanted = [name for name, model in models.items() if _offered(model, "study", datasets) == []]
     return _without(toc, listed - set(datasets), unwanted)
+
+
+def _is_page(path: Path) -> bool:
+    return path.parent.parent == PAGES
+
+
+def _is_dataset(folder: str) -> bool:
+    try:
+        return bool(parse_name(folder).base)
+    except ValueError:
+        return False
+
+
+def _model(root: Path, name: str) -> type[NotebookParameters]:
+    return template_model(root / "notebooks" / f"{name}.ipynb")
+
+
+def _offered(model: type[NotebookParameters], name: str, studies: Sequence[str]) -> list[str] | None:
+    """Those of some studies that a parameter of a page takes; None if it is no choice of studies of the book."""
+    kind = kind_of(model, name)
+    if kind is None or kind.names is None or not kind.shared:
+        return None
+    return [one for one in studies if kind.reads is None or one in kind.reads]
 
 
 def committed_studies(root: Path) -> list[str]:
@@ -130,41 +146,38 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int, devi
         )
     jobs, studies = [], [*datasets, *committed_studies(root)]
     for file in _files(book_toc(root, datasets)):
-        path = Path(file)
-        if path.parent.parent != PAGES:
+        if not _is_page(path := Path(file)):
             continue
         folder, name = path.parent.name, path.name
-        parameters = _page_parameters(folder, name, studies, seeds, epochs, device)
+        model = _model(root, name)
+        parameters = _page_parameters(model, folder, studies, {"seeds": seeds, "epochs": epochs, "device": device})
         title = TITLES.get(folder.removeprefix(DATA), "")
         if folder.startswith(SWEEPS):
             title = folder.removeprefix(SWEEPS).replace("_", " ")
-        check_parameters(name, parameters)
+        check_parameters(name, parameters, model=model)
         output, template = root / path.with_suffix(".ipynb"), root / "notebooks" / f"{name}.ipynb"
         jobs.append(PageJob(template, output, tuple(parameters.items()), title))
     return jobs
 
 
 def _page_parameters(
-    folder: str, name: str, datasets: Sequence[str], seeds: int, epochs: int, device: str
+    model: type[NotebookParameters], folder: str, studies: Sequence[str], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What a page is given, by the folder in which it lies."""
+    """What a page is given: of what its folder and the book's studies say, all that it declares."""
     if folder.startswith(SWEEPS):
         sweep = folder.removeprefix(SWEEPS)
         return {"results": (RESULTS / sweep / "results.parquet").as_posix(), "metric": METRICS.get(sweep, "")}
-    if folder.startswith(DATA):
-        return {"dataset": folder.removeprefix(DATA)}
-    if name in ONE_STUDY:
-        return {"dataset": folder}
-    if name in ALL_STUDIES:
-        return {"study": " ".join(name for name in datasets if name in REFERENCE)}
-    if name in ("watch_training", "reanalysis", "speed", "processors"):
-        return dict(check_parameters(name, {}))
-    parameters: dict[str, Any] = {"epochs": epochs, "device": device}
-    if name != "start_here":
-        parameters |= {"study": " ".join(datasets), "seeds": seeds, "source": "tables"}
-    if folder not in SHARED_FOLDERS.values():
-        parameters["dataset"] = folder
-    return parameters
+    dataset = folder.removeprefix(DATA)
+    found: dict[str, Any] = {"dataset": dataset} if _is_dataset(dataset) else {}
+    if (names := _offered(model, "study", studies)) is not None:
+        found["study"] = join_names(names)
+    if "source" not in model.model_fields:
+        found["device"] = settings["device"]
+    elif all(name in REFERENCE or has_tables(Study(dataset=name, **settings)) for name in studies):
+        found["source"] = "tables"
+    else:
+        found |= {"source": "mixed", **settings}
+    return {name: value for name, value in found.items() if name in model.model_fields}
 
 
 def publish(jobs: Sequence[PageJob], where: Runner) -> Summary:
@@ -194,16 +207,13 @@ def _notebook_job(job: PageJob) -> NotebookJob:
 
 
 def _inputs(job: PageJob) -> tuple[str, ...]:
-    """What a page reads beyond its parameters: data sets, or a file of results."""
-    given = dict(job.parameters)
-    if "results" in given:
-        return (file_digest(job.template.parents[1] / given["results"]),)
-    digest = sha256()
-    if job.template.stem in READS:
-        folder = job.template.parents[1] / READS[job.template.stem]
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            digest.update(path.read_bytes())
-    return (*data_versions(template_model(job.template), given), digest.hexdigest()[:12])
+    """What a page reads beyond its parameters: data sets, files that they name, folders that its metadata name."""
+    root, model, given = job.template.parents[1], template_model(job.template), dict(job.parameters)
+    paths = [name for name in model.model_fields if kind_of(model, name) is KINDS["path"]]
+    digests = [file_digest(root / getattr(model(**given), name)) for name in paths]
+    for folder in json.loads(job.template.read_text("utf-8"))["metadata"].get("nbutils", {}).get("reads", []):
+        digests += [file_digest(path) for path in sorted((root / folder).rglob("*")) if path.is_file()]
+    return (*data_versions(model, given), digest_of(digests))
 
 
 def _deliver(job: PageJob, outcome: Outcome) -> None:

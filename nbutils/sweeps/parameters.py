@@ -1,25 +1,51 @@
-"""Parameters of notebooks: which a template has, what each may be, and sentences for what is wrong."""
+"""Parameters of notebooks, declared once: in the notebook's own cell tagged `parameters`.
+
+    ``seeds: int = 3  # networks per label condition; a verdict needs 10 [1 to 1000]``
+
+A line says the name, the type, the default and, in words, the meaning. Brackets at the end of the comment say which
+values are allowed: `[1 to 1000]`, both ends included; `[above 0, at most 1]`, also with `at least` and `below`;
+`[live | tables]`, one of some words; or a word of `KINDS` such as `[data set]`, which means the same in every notebook.
+
+Everything else follows: the model that checks values, the studies that a page reads, what its results depend on, and
+what the book gives it.
+"""
 
 from __future__ import annotations
 
 import ast
+import io
 import json
+import os
+import re
+import tokenize
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PydanticUserError,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+    model_validator,
+)
 
 from nbutils.data.catalogue import FOLDER, available, full_name, join_names, split_names
 from nbutils.data.datasets import label_noise, load_dataset
 from nbutils.data.datasheets import kept_files
 from nbutils.runs.models import hidden_widths
 from nbutils.runs.spec import checked_by, known_dataset
-from nbutils.study.archive import REFERENCE, SMALL, archive_digest, archive_folder, has_archive, has_tables
+from nbutils.study.archive import REFERENCE, SMALL, archive_digest, archive_folder, has_tables, reference_study
 from nbutils.study.study import Study
 from nbutils.support.devices import resolve_device
 from nbutils.support.files import file_digest
@@ -27,18 +53,19 @@ from nbutils.support.messages import one_sentence, sentences
 from nbutils.support.text import cut, shown
 
 __all__ = [
-    "TEMPLATES",
-    "DatasetPage",
-    "HypothesisPage",
-    "StartHere",
-    "Synthesis",
-    "WatchTraining",
+    "KINDS",
+    "Kind",
+    "NotebookParameters",
     "check_kernel",
     "check_parameters",
     "data_versions",
+    "injected_names",
+    "kind_of",
     "listed",
+    "model_of_cells",
     "nearest",
     "point_mistakes",
+    "template_file",
     "template_model",
     "with_full_names",
 ]
@@ -50,83 +77,20 @@ def _some(names: str) -> str:
     return names
 
 
+def _one_of(name: str, choices: str) -> Callable[[Any], Any]:
+    words = [word.strip() for word in choices.split("|")]
+
+    def check(value: Any) -> Any:
+        if str(value) not in words:
+            known = f"{', '.join(map(repr, words[:-1]))} or {words[-1]!r}"
+            raise ValueError(f"{name} must be {known}, received {shown(value)}")
+        return value
+
+    return check
+
+
 def _known_datasets(names: str) -> str:
     return join_names(known_dataset(name) for name in split_names(names))
-
-
-def _known_source(source: str) -> str:
-    if source not in ("live", "tables"):
-        raise ValueError(f"source must be 'live' or 'tables', received {source!r}")
-    return source
-
-
-class _Page(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    def studies(self) -> dict[str, Study | None]:
-        """The studies this page reads by data set, its own first; None stands for committed tables."""
-        return {}
-
-
-class StartHere(_Page):
-    """Parameters of `start_here`."""
-
-    dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
-    model: Annotated[str, checked_by(hidden_widths)] = "mlp:48-24"
-    epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
-    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    density: Annotated[float, Field(gt=0, le=1)] = 0.05
-    device: Annotated[str, AfterValidator(resolve_device)] = "cpu"
-
-
-class WatchTraining(_Page):
-    """Parameters of `watch_training`."""
-
-    dataset: Annotated[str, AfterValidator(known_dataset)] = "mnist-5k"
-    labels: Annotated[str, checked_by(label_noise)] = "true"
-    model: Annotated[str, checked_by(hidden_widths)] = "mlp:256-128-64"
-    epochs: Annotated[int, Field(ge=1, le=10_000)] = 4
-    snapshots: Annotated[int, Field(ge=1, le=1000)] = 5
-    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    density: Annotated[float, Field(gt=0, le=1)] = 0.05
-    device: Annotated[str, AfterValidator(resolve_device)] = "cpu"
-
-
-class _StudyPage(_Page):
-    study: Annotated[str, AfterValidator(_known_datasets)] = ""
-    seeds: Annotated[int, Field(ge=1, le=1000)] = 3
-    seed: Annotated[int, Field(ge=0, lt=2**31 - 1000)] = 0
-    epochs: Annotated[int, Field(ge=1, le=10_000)] = 10
-    density: Annotated[float, Field(gt=0, le=1)] = 0.05
-    device: Annotated[str, AfterValidator(resolve_device)] = "cpu"
-    jobs: Annotated[int, Field(ge=0, le=1024)] = 0
-    source: Annotated[str, AfterValidator(_known_source)] = "live"
-
-    def _names(self) -> list[str]:
-        return split_names(self.study)
-
-    def studies(self) -> dict[str, Study | None]:
-        shared = {"seeds": self.seeds, "first_seed": self.seed, "epochs": self.epochs}
-        shared |= {"density": self.density, "device": self.device}
-        found: dict[str, Study | None] = {name: Study(dataset=name, **shared) for name in self._names()}
-        if self.source == "live":
-            return found
-        return {name: None if name in REFERENCE or has_tables(study) else study for name, study in found.items()}
-
-
-class HypothesisPage(_StudyPage):
-    """Parameters of `h1_communities`, `h2_modularity` and `h3_entropy`."""
-
-    dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
-
-    def _names(self) -> list[str]:
-        return [self.dataset, *split_names(self.study)]
-
-
-class Synthesis(_StudyPage):
-    """Parameters of `synthesis` and `robustness`."""
-
-    study: Annotated[str, AfterValidator(_some), AfterValidator(_known_datasets)] = "digits"
 
 
 def _reference(name: str) -> str:
@@ -137,37 +101,6 @@ def _reference(name: str) -> str:
 
 def _references(names: str) -> str:
     return join_names(_reference(name) for name in names.split())
-
-
-class ReferencePage(_Page):
-    """Parameters of `evolution` and `reconstruction`, which read the committed tables of one data set."""
-
-    dataset: Annotated[str, AfterValidator(_reference)] = "mnist"
-
-    def studies(self) -> dict[str, Study | None]:
-        return {self.dataset: None}
-
-
-class ReferencePages(_Page):
-    """Parameters of `specification_curve` and `memorising`, which read the committed tables of several data sets."""
-
-    study: Annotated[str, AfterValidator(_some), AfterValidator(_references)] = "mnist"
-
-    def studies(self) -> dict[str, Study | None]:
-        return dict.fromkeys(self.study.split())
-
-
-class SweepReport(_Page):
-    """Parameters of `sweep_report`."""
-
-    results: Annotated[str, Field(min_length=1)] = "runs/first/results.parquet"
-    metric: str = ""
-
-
-class Speed(_Page):
-    """Parameters of `speed`."""
-
-    results: Annotated[str, Field(min_length=1)] = "benchmarks/latest.json"
 
 
 def _small(names: str) -> str:
@@ -181,80 +114,167 @@ def _small(names: str) -> str:
     return names
 
 
-class Processors(_Page):
-    """Parameters of `processors`, which reads tables that were made on other processors."""
+@dataclass(frozen=True)
+class Kind:
+    """What a word in brackets allows.
 
-    study: Annotated[str, AfterValidator(_some), AfterValidator(_small)] = "digits mnist-5k"
+    Attributes:
+        checks: what pydantic checks, in this order.
+        names: the data sets that a value names; None where it names none.
+        reads: the data sets whose committed tables such a page may read, whatever `source` says; None for other pages.
+        shared: whether the book gives such a page the data sets that it is about.
+        here: whether the page cannot do without the images.
+    """
+
+    checks: tuple[Any, ...]
+    names: Callable[[str], list[str]] | None = None
+    reads: tuple[str, ...] | None = None
+    shared: bool = True
+    here: bool = True
+
+
+KNOWN, NAMES = AfterValidator(known_dataset), AfterValidator(_known_datasets)
+SOME, STUDIES = AfterValidator(_some), AfterValidator(_references)
+GRIDS = tuple(name for name, study in REFERENCE.items() if study.grid != "")
+WHENCE = "live | tables | mixed"  # where the networks of a study come from
+# Words that mean the same in every notebook.
+KINDS = {
+    "data set": Kind((KNOWN,), lambda name: [name]),
+    "data set, here or not": Kind((KNOWN,), lambda name: [name], here=False),
+    "data sets": Kind((SOME, NAMES), split_names),
+    "data sets or none": Kind((NAMES,), split_names),
+    "reference study": Kind((AfterValidator(_reference),), lambda name: [name], tuple(REFERENCE)),
+    "reference studies": Kind((SOME, STUDIES), split_names, tuple(REFERENCE)),
+    "reference studies with a grid": Kind((SOME, STUDIES), split_names, GRIDS),
+    "small studies": Kind((SOME, AfterValidator(_small)), split_names, tuple(SMALL), shared=False),
+    "labels": Kind((checked_by(label_noise),)),
+    "model": Kind((checked_by(hidden_widths),)),
+    "device": Kind((AfterValidator(resolve_device),)),
+    "path": Kind((Field(min_length=1),)),
+    WHENCE: Kind((AfterValidator(_one_of("source", WHENCE)),)),
+}
+# Parameter of a page -> attribute of the study whose networks it decides.
+TRAINED = {"density": "density", "seed": "first_seed", "device": "device", "seeds": "seeds", "epochs": "epochs"}
+SMOKE = ("seeds", "epochs")  # whose defaults are smaller than what committed tables hold
+
+
+class NotebookParameters(BaseModel):
+    """Checked parameters of a notebook; each notebook has a model of its own, see :func:`template_model`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
 
     def studies(self) -> dict[str, Study | None]:
-        return {name: None for name in (*SMALL, *REFERENCE) if has_archive(archive_folder(name))}
+        """The studies this page reads by data set, its own first; None stands for committed tables.
+
+        A page that declares `source` reads what its parameters ask for: networks that are trained where they are
+        missing ("live"), committed tables ("tables"), or tables of those very networks where there are any ("mixed").
+        """
+        named = [(kind, name) for field, kind in _kinds(type(self)) for name in _names(kind, getattr(self, field))]
+        if not _has_source(type(self)):
+            return {name: None for kind, name in named if kind.reads is not None}
+        source = getattr(self, "source")  # noqa: B009 - declared by the notebook
+        settings = {own: getattr(self, name) for name, own in TRAINED.items() if name in type(self).model_fields}
+        if source == "tables":
+            return dict.fromkeys(name for _, name in named)
+        found: dict[str, Study | None] = {name: Study(dataset=name, **settings) for _, name in named}
+        if source == "live":
+            return found
+        return {name: None if name in REFERENCE or has_tables(study) else study for name, study in found.items()}
+
+    @model_validator(mode="after")
+    def _as_the_tables_are(self, info: ValidationInfo) -> NotebookParameters:
+        """Refuse what committed tables cannot follow: they are measured, and stay as they are."""
+        fields = type(self).model_fields
+        if not _has_source(type(self)):
+            return self
+        given = self.model_fields_set if info.context is None else info.context["given"]
+        studies = NotebookParameters.studies(self)
+        for name in (name for name, study in studies.items() if study is None):
+            if name not in REFERENCE | SMALL:
+                known = ", ".join([*SMALL, *REFERENCE])
+                raise ValueError(
+                    f"source: there are committed tables of {known}, received {shown(name)}; 'live' trains its networks"
+                )
+            held = reference_study(name)
+            # Next to networks that are trained now, their number and epochs are meant for those.
+            fixed = [p for p in TRAINED if p not in SMOKE or (p in given and not any(studies.values()))]
+            for parameter in (p for p in fixed if p in fields):
+                if (value := getattr(self, parameter)) != (there := getattr(held, TRAINED[parameter])):
+                    raise ValueError(
+                        f"{parameter}: the committed tables of {name} hold {parameter} = {there!r}, received "
+                        f"{value!r}; source = 'live' trains and measures networks with it"
+                    )
+        return self
 
 
-class Reanalysis(_Page):
-    """Parameters of `reanalysis`."""
-
-    results: Annotated[str, Field(min_length=1)] = "book/results/published/mnist_entropy.csv"
-    constant: Annotated[float, Field(ge=1, le=20)] = 4.0
-    draws: Annotated[int, Field(ge=100, le=100_000)] = 300
-
-
-class DatasetPage(_Page):
-    """Parameters of `dataset`."""
-
-    dataset: Annotated[str, AfterValidator(known_dataset)] = "digits"
-    examples: Annotated[int, Field(ge=1)] = 5000
+def kind_of(model: type[BaseModel], name: str) -> Kind | None:
+    """What the brackets of a parameter name, if it is a word of `KINDS`."""
+    field = model.model_fields.get(name)
+    extra = field.json_schema_extra if field is not None else None
+    return KINDS[str(extra["kind"])] if isinstance(extra, dict) and "kind" in extra else None
 
 
-TEMPLATES: dict[str, type[_Page]] = {
-    "start_here": StartHere,
-    "watch_training": WatchTraining,
-    "h1_communities": HypothesisPage,
-    "h2_modularity": HypothesisPage,
-    "h3_entropy": HypothesisPage,
-    "synthesis": Synthesis,
-    "robustness": Synthesis,
-    "evolution": ReferencePage,
-    "reconstruction": ReferencePage,
-    "specification_curve": ReferencePages,
-    "memorising": ReferencePages,
-    "sweep_report": SweepReport,
-    "speed": Speed,
-    "reanalysis": Reanalysis,
-    "dataset": DatasetPage,
-    "processors": Processors,
-}
+def _kinds(model: type[BaseModel]) -> list[tuple[str, Kind]]:
+    """Parameters whose kind is known; the one data set of a page before others."""
+    found = [(name, kind) for name in model.model_fields if (kind := kind_of(model, name))]
+    return sorted(found, key=lambda item: item[0] != "dataset")
 
 
-def check_parameters(template: str, values: Mapping[str, Any], given: Iterable[str] | None = None) -> Any:
-    """Parameters of a template as a checked object.
+def _has_source(model: type[BaseModel]) -> bool:
+    return kind_of(model, "source") is KINDS[WHENCE]
 
-    Args:
-        template: one of `TEMPLATES`.
-        values: names and values; only names the template knows are read.
-        given: names that were given on purpose, each of which must be known; None means all of `values`.
 
-    Returns:
-        The template's model, frozen.
+def _names(kind: Kind, value: Any) -> list[str]:
+    return kind.names(value) if kind.names and isinstance(value, str) else []
+
+
+def template_file(name: str) -> Path:
+    """A page's notebook: in the working folder, in its `notebooks`, or in those of the project that holds this code.
 
     Raises:
-        ValueError: unknown template, unknown name (with the nearest spelling), wrong type or value; one sentence.
+        ValueError: there is no such notebook; lists those that there are.
+    """
+    places = [Path(), Path("notebooks"), Path(__file__).parents[2] / "notebooks"]
+    for place in places:
+        if name == Path(name).name and os.path.isfile(place / f"{name}.ipynb"):
+            return place / f"{name}.ipynb"
+    known = sorted({path.stem for path in places[-1].glob("*.ipynb")})
+    raise ValueError(f"template must be one of {', '.join(known) or 'none, as none is here'}, received {shown(name)}")
+
+
+def check_parameters(
+    template: str,
+    values: Mapping[str, Any],
+    given: Iterable[str] | None = None,
+    model: type[NotebookParameters] | None = None,
+) -> Any:
+    """Parameters of a page as a checked object.
+
+    Args:
+        template: name of the notebook, such as "h2_modularity".
+        values: names and values; only names that the notebook declares are read.
+        given: names that were given on purpose, each of which must be known; None means all of `values`.
+        model: what the notebook declares; None means that its file is read, see :func:`template_file`.
+
+    Returns:
+        The notebook's model, frozen.
+
+    Raises:
+        ValueError: unknown notebook, unknown name (with the nearest spelling), wrong type or value, or a value that
+            the committed tables do not follow; one sentence.
 
     Examples:
         >>> check_parameters("synthesis", {"sedes": 3})  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ValueError: synthesis has no parameter 'sedes' (did you mean 'seeds'?); it takes study, seeds, ...
     """
-    if template not in TEMPLATES:
-        raise ValueError(f"template must be one of {', '.join(TEMPLATES)}, received {shown(template)}")
-    model = TEMPLATES[template]
-    fields = model.model_fields
-    for name in values if given is None else given:
-        if name not in fields:
-            raise ValueError(
-                f"{template} has no parameter {name!r}{nearest(name, fields)}; it takes {', '.join(fields)}"
-            )
+    model = model or template_model(template_file(template))
+    fields, given = model.model_fields, set(values if given is None else given)
+    for name in sorted(given - set(fields)):
+        raise ValueError(f"{template} has no parameter {name!r}{nearest(name, fields)}; it takes {', '.join(fields)}")
     try:
-        return model(**{name: value for name, value in values.items() if name in fields})
+        known = {name: value for name, value in values.items() if name in fields}
+        return model.model_validate(known, context={"given": given})
     except ValidationError as error:
         raise ValueError(f"{template}: {one_sentence(error)}") from None
 
@@ -283,49 +303,155 @@ def listed(values: Iterable[Any], most: int = 10) -> str:
 
 
 ANNOTATIONS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}
+NUMBER = r"[-+]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?"
+RANGE = re.compile(
+    rf"(?P<low>{NUMBER}) to (?P<high>{NUMBER})|(?P<word>above|at least|at most|below) (?P<bound>{NUMBER})"
+)
+BOUNDS = {"above": "gt", "at least": "ge", "at most": "le", "below": "lt"}
+UNKNOWN = object()  # a default that only running the notebook can tell
 
 
-def template_model(notebook: Path) -> type[BaseModel]:
-    """Model of a notebook's parameters.
+@dataclass(frozen=True)
+class _Declared:
+    """One line of a cell of parameters."""
+
+    annotation: str
+    default: Any
+    comment: str
+
+    @property
+    def brackets(self) -> str:
+        found = re.search(r"\[([^\[\]]+)\]\s*$", self.comment)
+        return " ".join(found[1].split()) if found else ""
+
+    def kind(self) -> Any:
+        """Its type: as annotated, else wide enough for its default (a default of 1 admits 0.5)."""
+        if (annotated := ANNOTATIONS.get(self.annotation.strip("'\"").split("[")[0])) is not None:
+            return annotated
+        if isinstance(self.default, bool | str | list | dict):
+            return type(self.default)
+        return int | float if isinstance(self.default, int | float) else Any
+
+    def checks(self, name: str) -> tuple[Any, ...]:
+        """What its brackets allow; words that are none of ours are a remark."""
+        if (words := self.brackets) in KINDS:
+            return (*KINDS[words].checks, Field(json_schema_extra={"kind": words}))
+        if "|" in words:
+            return (AfterValidator(_one_of(name, words)),)
+        parts = [RANGE.fullmatch(part.strip()) for part in words.split(",")]
+        if not any(parts):
+            return ()
+        if not all(parts):
+            raise ValueError(f"the range [{words}] of {name!r} must be like [1 to 9] or [above 0, at most 1]")
+        if self.kind() in (str, bool, list, dict):
+            raise ValueError(f"{name!r} is no number, so the range [{words}] does not go with it")
+        bounds: dict[str, Any] = {}
+        for part in parts:
+            bounds |= {"ge": part["low"], "le": part["high"]} if part["low"] else {BOUNDS[part["word"]]: part["bound"]}
+        return (Field(**{bound: ast.literal_eval(number) for bound, number in bounds.items()}),)
+
+
+def _declared(source: str) -> dict[str, _Declared]:
+    """What the lines of a cell declare; nothing if it is no Python."""
+    lines = ["" if line.lstrip().startswith(("%", "!")) else line for line in source.splitlines()]
+    found: dict[str, _Declared] = {}
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
+        tree = ast.parse("\n".join(lines))
+        tokens = tokenize.generate_tokens(io.StringIO("\n".join(lines)).readline)
+        comments = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
+        for node in tree.body:
+            if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+                continue
+            annotation = ast.unparse(node.annotation) if isinstance(node, ast.AnnAssign) else ""
+            try:
+                default = ast.literal_eval(node.value)
+            except ValueError:
+                default = UNKNOWN
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    found[target.id] = _Declared(annotation, default, comments.get(node.end_lineno or 0, ""))
+    return found
+
+
+def model_of_cells(name: str, cells: Iterable[str]) -> type[NotebookParameters] | None:
+    """Model of the parameters of a notebook that is running, from the cells that ran so far.
+
+    Its cell of parameters is the first that only assigns defaults with annotations, or a later version of that cell.
 
     Args:
-        notebook: path of the notebook. One of this project's templates has its declared model; any other gets one
-            from its cell tagged `parameters`: names, and types by annotation or, failing that, by default value.
+        name: of the notebook.
+        cells: their text, in the order in which they ran.
+
+    Returns:
+        The model; None if no such cell ran.
+
+    Examples:
+        >>> model_of_cells("mine", ["import os", "shots: int = 3  # how many [1 to 9]"])(shots=2)
+        mine(shots=2)
+    """
+    found: dict[str, _Declared] = {}
+    for cell in cells:
+        with suppress(SyntaxError, ValueError):
+            nodes = ast.parse(cell).body
+            if nodes and all(isinstance(node, ast.AnnAssign) and node.value is not None for node in nodes):
+                declared = _declared(cell)
+                found = declared if not found or set(found) & set(declared) else found
+    return _model(name, found) if found else None
+
+
+def injected_names(cells: Iterable[str]) -> set[str]:
+    """Names that papermill's own cell assigns, of the cells that ran so far."""
+    return {name for cell in cells if cell.lstrip().startswith("# Parameters") for name in _declared(cell)}
+
+
+def _model(name: str, declared: Mapping[str, _Declared]) -> type[NotebookParameters]:
+    if hidden := [parameter for parameter in declared if parameter.startswith("_")]:
+        raise ValueError(f"{name}: parameter {hidden[0]!r} must not begin with an underscore")
+    try:
+        fields: dict[str, Any] = {}
+        for parameter, one in declared.items():
+            checks = one.checks(parameter)
+            default = None if one.default is UNKNOWN else one.default
+            fields[parameter] = (Annotated[(one.kind(), *checks)] if checks else one.kind(), default)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a parameter may be called like a method of the model
+            return create_model(Path(name).stem, __base__=NotebookParameters, **fields)
+    except (NameError, TypeError, PydanticUserError) as error:
+        raise ValueError(f"{name} has a parameter that is not possible: {_first_line(error)}") from None
+
+
+def template_model(notebook: Path) -> type[NotebookParameters]:
+    """Model of a notebook's parameters, from its cell tagged `parameters`.
+
+    Args:
+        notebook: path of the notebook; types are as annotated or, failing that, as wide as the default values.
 
     Returns:
         A pydantic model that forbids other names; its name is the notebook's.
 
     Raises:
-        ValueError: the notebook cannot be read, or has no cell tagged `parameters`.
+        ValueError: the notebook cannot be read, has no cell tagged `parameters`, or that declares a range that is none.
     """
-    _kernel_name(notebook)
-    import papermill
-
-    try:
-        found = papermill.inspect_notebook(str(notebook))
-    except Exception as error:  # papermill passes on whatever JSON, nbformat or its parser raise
-        raise ValueError(f"{notebook.name} cannot be read as a notebook: {_first_line(error)}") from None
-    own = TEMPLATES.get(notebook.stem)
-    if own is not None and set(found) == set(own.model_fields):
-        return own
+    content = _content(notebook)
+    language = _language(content["metadata"])
+    if not language:
+        raise ValueError(f"{notebook.name} cannot be read as a notebook: No language is named in its metadata")
+    tagged = [cell for cell in content["cells"] if "parameters" in cell["metadata"].get("tags", [])]
+    found = _declared("".join(tagged[0]["source"])) if tagged and language == "python" else {}
     if not found:
         raise ValueError(
             f"{notebook.name} has no parameters that can be read; tag a cell of Python that assigns their defaults "
             "with 'parameters'"
         )
-    if hidden := [name for name in found if name.startswith("_")]:
-        raise ValueError(f"{notebook.name}: parameter {hidden[0]!r} must not begin with an underscore")
-    fields: dict[str, Any] = {name: (_type(item), ...) for name, item in found.items()}
-    fields = {name: (kind, None) for name, (kind, _) in fields.items()}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a parameter may be called like a method of the model
-            config = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
-            return create_model(notebook.stem, __config__=config, **fields)
-    except (NameError, TypeError, PydanticUserError) as error:
-        raise ValueError(
-            f"{notebook.name} has a parameter of a name that is not possible: {_first_line(error)}"
-        ) from None
+    return _model(notebook.name, found)
+
+
+def _language(about: Mapping[str, Any]) -> str:
+    info = about.get("language_info")
+    return str(about["kernelspec"].get("language") or (info.get("name") if isinstance(info, dict) else "") or "")
 
 
 def check_kernel(notebook: Path) -> None:
@@ -336,7 +462,7 @@ def check_kernel(notebook: Path) -> None:
     """
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
-    name, manager = _kernel_name(notebook), KernelSpecManager()
+    name, manager = _content(notebook)["metadata"]["kernelspec"]["name"], KernelSpecManager()
     try:
         manager.get_kernel_spec(name)
     except NoSuchKernel:
@@ -344,8 +470,8 @@ def check_kernel(notebook: Path) -> None:
         raise ValueError(f"{notebook.name} wants the kernel {shown(name)}; installed here: {there or 'none'}") from None
 
 
-def _kernel_name(notebook: Path) -> str:
-    """Name of a notebook's kernel, after a look at whether the file is a notebook at all."""
+def _content(notebook: Path) -> dict[str, Any]:
+    """What a file says, after a look at whether it is a notebook at all, and one that names its kernel."""
     try:
         content = json.loads(notebook.read_bytes().decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
@@ -365,7 +491,7 @@ def _kernel_name(notebook: Path) -> str:
     if not isinstance(name, str) or not name:
         raise ValueError(f"{notebook.name} names no kernel; open it in Jupyter, choose a kernel and save it")
     _check_cells(notebook, content)
-    return name
+    return content
 
 
 def _check_cells(notebook: Path, content: dict[str, Any]) -> None:
@@ -387,20 +513,6 @@ def _check_cells(notebook: Path, content: dict[str, Any]) -> None:
 def _first_line(error: BaseException) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     return lines[0].strip() if lines else type(error).__name__
-
-
-def _type(parameter: Mapping[str, Any]) -> Any:
-    """A parameter's type: as annotated, else wide enough for its default (a default of 1 admits 0.5)."""
-    annotated = ANNOTATIONS.get(parameter["inferred_type_name"].split("[")[0])
-    if annotated is not None:
-        return annotated
-    try:
-        default = ast.literal_eval(parameter["default"])
-    except (ValueError, SyntaxError):
-        return Any
-    if isinstance(default, bool | str | list | dict):
-        return type(default)
-    return int | float if isinstance(default, int | float) else Any
 
 
 def point_mistakes(model: type[BaseModel], points: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -442,17 +554,16 @@ def with_full_names(model: type[BaseModel], parameters: Mapping[str, Any]) -> di
     Folders are looked for where the caller works, not beside the sweep file or the notebook.
 
     Args:
-        model: see :func:`template_model`. In notebooks of one's own, every text that begins with "folder:" is a folder.
+        model: see :func:`template_model`. Where it does not say which texts name data sets, every text that begins with
+            "folder:" is a folder.
         parameters: of one point; wrong ones stay as they are.
     """
-    if model in TEMPLATES.values():
-        try:
-            checked = model(**parameters)
-        except ValidationError:
-            return dict(parameters)  # to be told with all other mistakes
-        named = [name for name, value in parameters.items() if isinstance(value, str) and FOLDER in value]
-        return {**parameters, **{name: getattr(checked, name) for name in named}}
-    return {name: _full(value) for name, value in parameters.items()}
+    try:
+        checked = model(**parameters)
+    except ValidationError:
+        return dict(parameters)  # to be told with all other mistakes
+    declared = {name for name, kind in _kinds(model) if kind.names and FOLDER in str(parameters.get(name))}
+    return {k: getattr(checked, k) if k in declared else _full(value) for k, value in parameters.items()}
 
 
 def _full(value: Any) -> Any:
@@ -462,7 +573,7 @@ def _full(value: Any) -> Any:
 
 
 def data_versions(model: type[BaseModel], parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """Versions of the data sets or committed tables that one of this project's templates reads; empty for others.
+    """Versions of the data sets or committed tables that a notebook declares to read; empty for others.
 
     A page about a data set also stands without it, so for such a page nothing is downloaded.
 
@@ -470,13 +581,15 @@ def data_versions(model: type[BaseModel], parameters: Mapping[str, Any]) -> tupl
         model: see :func:`template_model`.
         parameters: checked parameters.
     """
-    if model not in TEMPLATES.values():
-        return ()
     page = model(**parameters)
-    if isinstance(page, DatasetPage) and not available(page.dataset):
-        return (f"{page.dataset} as it is kept: {', '.join(map(file_digest, kept_files(page.dataset)))}",)
-    studies = page.studies() or ({page.dataset: page} if hasattr(page, "dataset") else {})
-    return tuple(
-        f"{name} {archive_digest(archive_folder(name)) if study is None else load_dataset(name).version}"
-        for name, study in sorted(studies.items())
-    )
+    found = {
+        name: archive_digest(archive_folder(name)) if study is None else load_dataset(name).version
+        for name, study in NotebookParameters.studies(page).items()
+    }
+    for field, kind in _kinds(model):
+        for name in _names(kind, getattr(page, field)):
+            if name not in found and (kind.here or available(name)):
+                found[name] = load_dataset(name).version
+            elif name not in found:
+                found[name] = f"as it is kept: {', '.join(map(file_digest, kept_files(name)))}"
+    return tuple(f"{name} {version}" for name, version in sorted(found.items()))

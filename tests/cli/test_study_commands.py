@@ -71,7 +71,9 @@ def test_tables_of_a_small_study_spare_its_training(monkeypatch, own_store, tmp_
     page = {"dataset": "digits", "epochs": 2, "seeds": 2}
     assert check_parameters("h1_communities", {**page, "source": "tables"}).studies() == {"digits": None}
     assert check_parameters("h1_communities", page).studies() == {"digits": study}
-    other = check_parameters("h1_communities", {**page, "source": "tables", "seeds": 1}).studies()
+    with pytest.raises(ValueError, match="the committed tables of digits hold seeds = 2, received 1"):
+        check_parameters("h1_communities", {**page, "source": "tables", "seeds": 1})
+    other = check_parameters("h1_communities", {**page, "source": "mixed", "seeds": 1}).studies()
     assert other["digits"].seeds == 1, "tables of another study are not taken for it"
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -79,20 +81,56 @@ def test_jobs_of_a_book(root, monkeypatch):
         "study": "digits mnist-5k",
         "seeds": 4,
         "dataset": "mnist-5k",
-        "source": "tables",
+        "source": "mixed",
     }
-    assert dict(jobs["tour/start_here"].parameters) == {"epochs": 3, "device": "cpu"}
-    assert dict(jobs["watch/watch_training"].parameters)["dataset"] == "mnist-5k"
-    figures = {"results": "book/results/published/mnist_entropy.csv", "constant": 4.0, "draws": 300}
-    assert dict(jobs["published/reanalysis"].parameters) == figures
-    assert dict(jobs["speed/speed"].parameters) == {"results": "benchmarks/latest.json"}
-    assert dict(jobs["processors/processors"].parameters) == {"study": "digits mnist-5k"}
+    for page in ("tour/start_here", "watch/watch_training"):
+        assert dict(jobs[page].parameters) == {"device": "cpu"}
+    for page in ("published/reanalysis", "speed/speed", "processors/processors"):
+        assert dict(jobs[page].parameters) == {}
     pages = {name: job for name, job in jobs.items() if name.startswith("data-")}
     assert list(pages) == [f"data-{name}/dataset" for name in DATASETS]
     assert {tuple(job.parameters) for job in pages.values()} == {(("dataset", name),) for name in DATASETS}
     assert pages["data-plantvillage/dataset"].title == "PlantVillage"
     titles = [(j.template.stem, j.title) for j in jobs.values()]
     assert len(titles) == len(set(titles))
+
+
+def test_pages_of_committed_tables_are_given_nothing_that_these_would_not_follow(root, monkeypatch):
+    monkeypatch.chdir(root)
+    jobs = page_jobs(root, ["digits", "mnist-5k"], 10, 10)
+    assert {dict(job.parameters).get("source") for job in jobs} == {"tables", None}
+    assert not any({"seeds", "epochs", "density"} & set(dict(job.parameters)) for job in jobs)
+
+
+def test_a_new_page_needs_its_notebook_and_a_line(root, tmp_path):
+    """What it is given follows from its cell of parameters and its folder."""
+    shutil.copytree(root / "notebooks", tmp_path / "notebooks")
+    toc = (root / "_toc.yml").read_text("utf-8")
+    (tmp_path / "_toc.yml").write_text(toc.replace("file: book/api", "file: book/pages/mnist-5k/mine"), "utf-8")
+    page = make(tmp_path, "pass").template
+    lines = (
+        'dataset: str = "digits"  # [data set]\nstudy: str = "digits"  # [data sets]\ndevice: str = "cpu"  # [device]'
+    )
+    page.with_name("mine.ipynb").write_text(page.read_text("utf-8").replace("x: int = 1", json.dumps(lines)[1:-1]))
+    [job] = [job for job in page_jobs(tmp_path, ["mnist-5k"], 2, 2) if job.template.stem == "mine"]
+    assert dict(job.parameters) == {"dataset": "mnist-5k", "study": "mnist-5k", "device": "cpu"}
+    assert job.output == tmp_path / "book/pages/mnist-5k/mine.ipynb"
+
+
+def test_a_page_is_outdated_when_a_file_that_it_reads_changes(tmp_path):
+    job = make(tmp_path, "pass")
+    text = job.template.read_text("utf-8").replace("x: int = 1", 'x: int = 1\\ntable: str = \\"table.csv\\"  # [path]')
+    content = json.loads(text)
+    content["metadata"]["nbutils"] = {"reads": ["figures"]}
+    job.template.write_text(json.dumps(content), "utf-8")
+    (tmp_path / "figures").mkdir()
+    found = []
+    for name in ("table.csv", "figures/a.csv", "figures/a.csv"):
+        (tmp_path / "table.csv").touch()
+        (tmp_path / name).write_text(str(len(found)))
+        found.append(_inputs(job))
+        assert _inputs(job) == found[-1]
+    assert len(set(found)) == 3
 
 
 def test_pages_about_data_sets_do_not_depend_on_the_study(root):

@@ -146,7 +146,7 @@ COMMANDS = [
     (f"sweep good.yml --timeout {'9' * 400}", "at most 10,000,000"),
     # Data sets and devices.
     ("run --datasets mnsit", "dataset must be one of digits, mnist-5k, mnist"),
-    ("run --datasets ''", "study"),
+    ("run --datasets ''", "dataset must be one of"),
     ("run --datasets", "expected at least one argument"),
     ("run --datasets folder:/dev/null/x", "/dev/null/x"),
     ("run --device gpu", "invalid choice: 'gpu'"),
@@ -420,7 +420,7 @@ def test_notebooks(content, words, here, capsys):
 
 NAN, INF = float("nan"), float("inf")
 GIVEN = [
-    ("nothing", {}, "template must be one of start_here"),
+    ("nothing", {}, "template must be one of dataset, evolution, h1_communities"),
     ("start_here", {"dateset": "digits"}, "did you mean 'dataset'?"),
     ("start_here", {"dataset": 3}, "dataset: input should be a valid string, received 3"),
     ("start_here", {"dataset": "x" * 300}, "dataset must be one of"),
@@ -438,7 +438,7 @@ GIVEN = [
     ("watch_training", {"labels": "mixed:2"}, "mixed:2"),
     ("watch_training", {"labels": "mixed:nan"}, "mixed:nan"),
     ("watch_training", {"snapshots": 0}, "snapshots: input should be greater than or equal to 1"),
-    ("h1_communities", {"source": "tabels"}, "source must be 'live' or 'tables', received 'tabels'"),
+    ("h1_communities", {"source": "tabels"}, "source must be 'live', 'tables' or 'mixed', received 'tabels'"),
     ("h1_communities", {"study": ["digits"]}, "study: input should be a valid string"),
     ("h2_modularity", {"jobs": -1}, "jobs: input should be greater than or equal to 0"),
     ("synthesis", {"study": ""}, "study: "),
