@@ -112,7 +112,7 @@ def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:
         name: one of `DATASETS`, perhaps with a size, or a folder of your own; see
             :func:`nbutils.data.catalogue.parse_name`.
         labels: "true"; "random" (every training label redrawn); or "mixed:<share>" (that share of the training labels,
-            chosen at random, redrawn uniformly over all classes, so a redrawn label is right by luck 1 time in 10).
+            chosen at random, drawn anew uniformly over all classes, so such a label is right by luck 1 time in 10).
         seed: seed of the redrawing; the split never depends on it.
 
     Returns:
