@@ -20,16 +20,17 @@ from nbutils.data.datasets import TITLES, load_dataset
 from nbutils.data.datasheets import keep_datasheet
 from nbutils.data.sources import SOURCES, data_folder
 from nbutils.support import portable
+from nbutils.support.cores import default_jobs
 from nbutils.support.devices import DEVICES
 from nbutils.support.files import replace_file
 from nbutils.support.interrupts import stopped
 from nbutils.support.needs import needed_for
 from nbutils.support.progress import Reporter, duration
+from nbutils.support.provenance import again_because
+from nbutils.support.store import store_folder
 from nbutils.support.text import cut, is_plain, shown, told
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from nbutils.study.study import Study, Task
     from nbutils.sweeps.execute import NotebookJob, Outcome
     from nbutils.sweeps.grid import Point, Sweep
@@ -67,8 +68,7 @@ def _list() -> int:
             missing.append(f'  {name}: comes with a package: pip install "nbutils[data]"')
             rows.append((name, TITLES[name], "missing", ""))
     for name, source in SOURCES.items():
-        files = source.files(data_folder())
-        if files:
+        if files := source.files(data_folder()):
             rows.append((name, source.title, "ready", str(files[0])))
         else:
             download = "" if source.fetch is None else "is downloaded when first used; or "
@@ -141,13 +141,9 @@ def project_folder(given: Path) -> Path:
 
 
 def _study(options: argparse.Namespace) -> int:
-    from nbutils.data.datasets import load_dataset
     from nbutils.runs.run import made_elsewhere
     from nbutils.study.archive import RESULTS, reference_study, reference_tasks, write_archive
     from nbutils.study.study import about_data, collect, compute_missing, failures
-    from nbutils.support.cores import default_jobs
-    from nbutils.support.provenance import again_because
-    from nbutils.support.store import store_folder
 
     jobs = options.jobs or default_jobs()
     committed = (options.root.resolve() if options.into else project_folder(options.root)) / RESULTS
@@ -462,9 +458,6 @@ def _run(options: argparse.Namespace) -> int:
     from nbutils.runs.run import made_elsewhere
     from nbutils.study.archive import has_tables
     from nbutils.study.study import compute_missing, failures
-    from nbutils.support.cores import default_jobs
-    from nbutils.support.provenance import again_because
-    from nbutils.support.store import store_folder
 
     jobs, studies = options.jobs or default_jobs(), _studies(options)
     tasks = [task for study in studies if not has_tables(study) for task in study.tasks()]
@@ -508,7 +501,6 @@ def _glance(options: argparse.Namespace) -> int:
     from nbutils.pages.publish import committed_studies
     from nbutils.study.archive import RESULTS, has_tables, read_archive
     from nbutils.study.hypotheses import collect_evidence
-    from nbutils.support.cores import default_jobs
 
     root = _project(options)
     studies = _studies(options)
@@ -529,7 +521,6 @@ def _portable(_options: argparse.Namespace) -> int:
 
 
 def _runs(options: argparse.Namespace) -> int:
-    from nbutils.support.store import store_folder
     from nbutils.sweeps.inventory import inventory, prune
 
     if options.prune and options.dataset is not None:
