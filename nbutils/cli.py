@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import json
 import os
 import re
 import sys
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from nbutils.data.catalogue import BUILT_IN, available, check_files, parse_name
 from nbutils.data.datasets import TITLES, load_dataset
@@ -489,7 +489,7 @@ def _pages(options: argparse.Namespace) -> int:
     with runner(jobs=options.jobs) as where:
         found = publish(jobs, where)
     print(f"Pages: {found.cached} up to date, {found.finished} executed, {len(found.failed)} failed.")
-    toc, text = root / "_build" / "toc.yml", yaml.safe_dump(book_toc(root, options.datasets), sort_keys=False)
+    toc, text = root / "_build" / "toc.yml", json.dumps(book_toc(root, options.datasets), indent=1)
     toc.parent.mkdir(exist_ok=True)
     if not toc.exists() or toc.read_text("utf-8") != text:
         toc.write_text(text, "utf-8")

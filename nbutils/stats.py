@@ -175,6 +175,8 @@ def holm(p_values: Sequence[float]) -> np.ndarray:
     return adjusted
 
 
+# Not SciPy's `permutation_test`: from one seed it draws other permutations than those that committed values rest on,
+# and its two-sided p value is twice the smaller tail. Where all orders are listed, one-sided p values are the same.
 def permuted_orders(count: int, most: int, rng: np.random.Generator) -> np.ndarray:
     """All orders of `count` items if there are at most `most`, else the identity and `most` random ones."""
     if factorial(count) <= most:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import yaml
+from ruamel.yaml import YAML, YAMLError
 
 from nbutils.data.catalogue import join_names, parse_name
 from nbutils.runs.spec import known_dataset
@@ -75,8 +75,8 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
         ValueError: a data set is unknown, or has no pages in `_toc.yml`.
     """
     try:
-        toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
-    except yaml.YAMLError as error:
+        toc = YAML(typ="safe", pure=True).load((root / "_toc.yml").read_text("utf-8"))
+    except YAMLError as error:
         raise ValueError(f"_toc.yml is not valid YAML: {' '.join(str(error).split())}") from None
     datasets, pages = (
         [*datasets, *committed_studies(root)],

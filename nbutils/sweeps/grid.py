@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +19,10 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
 from nbutils.support.messages import one_sentence, sentences
 from nbutils.support.text import cut, shown
@@ -209,6 +212,9 @@ LONGEST_TIMEOUT = 10_000_000  # seconds, four months
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str", "seq", "map", "merge")}
 AMBIGUOUS = {"tag:yaml.org,2002:timestamp"}
+# What YAML 1.1 reads otherwise than 1.2, which counts here: truth values; octal numbers, and those to the base 60.
+SWITCH = re.compile("(?i:yes|no|on|off)")
+OTHER_NUMBER = re.compile(r"[-+]?(0[0-9_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
 
 
 def _axis(given: Any) -> list[Any] | Range:
@@ -263,15 +269,6 @@ class SweepFile(BaseModel):
     timeout: Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT)] | None = None
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML without one of its classic traps: 1e-3 read as text. The others are refused by :func:`_check`."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+"), list("-+.0123456789")
-)
-
-
 def read_sweep_file(path: Path) -> SweepFile:
     """Read a sweep file.
 
@@ -309,22 +306,24 @@ def _content(path: Path) -> Any:
     if (size := path.stat().st_size) > LARGEST_FILE:
         raise ValueError(f"{path.name} has {size:,} bytes; a sweep file may have {LARGEST_FILE:,}")
     try:
-        loader = _Loader(path.read_bytes().decode("utf-8-sig"))
-        node = loader.get_single_node()
+        reader = YAML(typ="safe", pure=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ReusedAnchorWarning)
+            node = reader.compose(path.read_bytes().decode("utf-8-sig"))
         if node is None:
             return None
         _check(node, {})
-        return loader.construct_document(node)
+        return reader.constructor.construct_document(node)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path.name} is not UTF-8 text: byte {error.start} is none of it") from None
     except _Refused as error:
         raise ValueError(f"{path.name}, line {error.mark.line + 1}: {error}") from None
-    except yaml.MarkedYAMLError as error:
+    except MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         said = ", ".join(filter(None, (error.context, error.problem)))
         hint = "; indent with spaces" if "'\\t'" in said else ""
         raise ValueError(f"{path.name} is not valid YAML: {where}{said}{hint}") from None
-    except (yaml.YAMLError, ValueError) as error:
+    except (YAMLError, ReusedAnchorWarning, ValueError) as error:
         raise ValueError(f"{path.name} is not valid YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise ValueError(f"{path.name} is nested more than {DEEPEST} levels deep") from None
@@ -333,12 +332,12 @@ def _content(path: Path) -> Any:
 class _Refused(Exception):  # noqa: N818 - becomes a ValueError with the file's name
     """YAML that could mean something, and may not be used in a sweep."""
 
-    def __init__(self, node: yaml.Node, problem: str) -> None:
+    def __init__(self, node: Node, problem: str) -> None:
         super().__init__(problem)
         self.mark = node.start_mark
 
 
-def _check(node: yaml.Node, known: dict[int, tuple[int, int] | None], depth: int = 1) -> tuple[int, int]:
+def _check(node: Node, known: dict[int, tuple[int, int] | None], depth: int = 1) -> tuple[int, int]:
     """Refuse what is ambiguous, or would explode; returns how many values a node has, and how many levels.
 
     Anchors let a node stand in many places; `known` has those that were looked at, None for one that is not finished.
@@ -351,10 +350,10 @@ def _check(node: yaml.Node, known: dict[int, tuple[int, int] | None], depth: int
                 f"{node.tag.replace('tag:yaml.org,2002:', '!!')} is not allowed; a sweep file holds text, numbers, "
                 "true, false, null, lists and mappings",
             )
-        children: list[yaml.Node] = []
-        if isinstance(node, yaml.ScalarNode):
+        children: list[Node] = []
+        if isinstance(node, ScalarNode):
             _check_scalar(node)
-        elif isinstance(node, yaml.MappingNode):
+        elif isinstance(node, MappingNode):
             _check_keys(node)
             children = [value for _, value in node.value]
         else:
@@ -373,12 +372,12 @@ def _check(node: yaml.Node, known: dict[int, tuple[int, int] | None], depth: int
     return size
 
 
-def _check_keys(node: yaml.MappingNode) -> None:
+def _check_keys(node: MappingNode) -> None:
     """Keys are text, each given once; `<<` merges another mapping."""
     for key, _ in node.value:
-        if not isinstance(key, yaml.ScalarNode):
+        if not isinstance(key, ScalarNode):
             raise _Refused(key, "a list or a mapping cannot be a key; keys are names")
-        if key.tag not in (TEXT, MERGE):
+        if key.tag not in (TEXT, MERGE) or (key.style is None and SWITCH.fullmatch(key.value)):
             raise _Refused(key, f"{shown(key.value)} as a key is not text; quote it if it is a name")
         _check_scalar(key)
     for key, count in Counter(key.value for key, _ in node.value if key.tag != MERGE).items():
@@ -386,14 +385,15 @@ def _check_keys(node: yaml.MappingNode) -> None:
             raise _Refused(node, f"{shown(key)} is given {count} times")
 
 
-def _check_scalar(node: yaml.ScalarNode) -> None:
+def _check_scalar(node: ScalarNode) -> None:
     """Refuse words that YAML's versions read differently: dates, yes and no, 010, 1:30, 1_000."""
     text = node.value
     try:
         text.encode()
     except UnicodeEncodeError:
         raise _Refused(node, "text holds half of a character pair, which no file can store") from None
-    if node.tag.endswith(":bool") and text.lower() not in ("true", "false"):
+    odd = node.tag.endswith(":bool") and text.lower() not in ("true", "false")
+    if odd or (node.style is None and SWITCH.fullmatch(text)):
         raise _Refused(node, f"{text} means true or false to some readers of YAML only; write that, or quote it")
     if node.style is not None or node.tag == MERGE:
         if node.tag in AMBIGUOUS:
@@ -402,7 +402,7 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
     if node.tag.endswith(":timestamp"):
         raise _Refused(node, f"{text} would be read as a date; quote it: '{text}'")
     number = node.tag.endswith((":int", ":float"))
-    if (number and re.search("[:_]", text)) or re.fullmatch(r"[-+]?0[0-9_]+", text):
+    if (number and "_" in text) or OTHER_NUMBER.fullmatch(text):
         raise _Refused(node, f"{shown(text)} is not the same to all readers of YAML; write it plainly, or quote it")
     if number and len(text) > LONGEST_NUMBER:
         raise _Refused(node, f"a number of {len(text)} characters is too long; {LONGEST_NUMBER} are allowed")

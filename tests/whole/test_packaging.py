@@ -22,7 +22,7 @@ DISTRIBUTIONS = {
     "PIL": "pillow",
     "jupyter_client": "jupyter-client",
     "sklearn": "scikit-learn",
-    "yaml": "pyyaml",
+    "ruamel": "ruamel.yaml",
 }
 BY_NAME = {"mlxtend", "ipykernel"}  # are looked for, or imported, by a name in a string
 WITH_THEIR_OWNER = {"tornado", "matplotlib_inline", "debugpy"}  # parts of what ipykernel brings
