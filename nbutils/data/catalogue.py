@@ -254,10 +254,8 @@ def keep_images(name: str) -> Kept:
     if asked.path is not None and not os.path.isdir(asked.path):
         raise FileNotFoundError(f"dataset {shown(name, 300)}: there is no folder {shown(str(asked.path), 300)[1:-1]}")
     files = locate(asked.base) if asked.path is None else [asked.path]
-    store, determinants = (
-        Store("data"),
-        {"name": asked.whole, "files": _state(files), "code": code_digest("nbutils.data.catalogue._decode")},
-    )
+    code, store = code_digest("nbutils.data.catalogue._decode"), Store("data")
+    determinants = {"name": asked.whole, "files": _state(files), "code": code}
     where = hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()[:16]
     for _ in range(2):
         if (record := store.read(where)) is None:

@@ -420,6 +420,7 @@ def simple_accuracies(data: Dataset | Datasheet, examples: int = EXAMPLES) -> pd
     References:
         Wilson (1927), doi:10.1080/01621459.1927.10502953, for the interval.
     """
+    from sklearn.metrics import pairwise_distances_argmin
     from threadpoolctl import threadpool_limits
 
     if isinstance(data, Datasheet):
@@ -436,26 +437,17 @@ def simple_accuracies(data: Dataset | Datasheet, examples: int = EXAMPLES) -> pd
     if len(np.unique(labels)) < len(data.classes):
         raise ValueError(f"examples must reach every one of {len(data.classes)} classes, received {examples}")
     train, test = data.to_inputs(data.train_pixels[few]), data.test_inputs
+    light = [channel_means(side, data.image_shape) for side in (train, test)]
     with threadpool_limits(1):  # the same bits on any number of cores, and quicker where others compute too
         guesses = {
             COMMONEST: np.full(len(test), np.bincount(data.train_true).argmax()),
-            BRIGHTNESS: _by_brightness(train, labels, test, data.image_shape),
-            MEANS: _nearest_mean(train, labels, test),
+            BRIGHTNESS: _logistic().fit(light[0], labels).predict(light[1]),
+            MEANS: pairwise_distances_argmin(test, [train[labels == k].mean(axis=0) for k in range(len(data.classes))]),
             LINEAR: _logistic(min(COMPONENTS, *train.shape)).fit(train, labels).predict(test),
         }
     table = pd.DataFrame([{"rule": rule, **_score(guess, data)} for rule, guess in guesses.items()])
     table.loc[table["rule"] == COMMONEST, "hardest class"] = "–"  # all but one
     return table
-
-
-def _by_brightness(train: np.ndarray, labels: np.ndarray, test: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    return _logistic().fit(channel_means(train, shape), labels).predict(channel_means(test, shape))
-
-
-def _nearest_mean(train: np.ndarray, labels: np.ndarray, test: np.ndarray) -> np.ndarray:
-    from sklearn.metrics import pairwise_distances_argmin
-
-    return pairwise_distances_argmin(test, np.stack([train[labels == k].mean(axis=0) for k in np.unique(labels)]))
 
 
 def _logistic(components: int | None = None) -> Any:

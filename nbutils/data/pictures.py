@@ -170,15 +170,6 @@ def _such_as(names: Sequence[str]) -> str:
     return f"{len(names)} entries that are no pictures of a class, such as {names[0]}"
 
 
-def pictures_in_folder(folder: Path) -> Iterator[Picture]:
-    """The pictures of :func:`list_pictures`, one after the other.
-
-    Raises:
-        ValueError: as there, or a file cannot be read or is larger than 1 GiB; it is named.
-    """
-    yield from _opened(folder, list_pictures(folder))
-
-
 def _opened(folder: Path, listing: Listing) -> Iterator[Picture]:
     for split, label, file in listing.files:
         name = _within(folder, file)

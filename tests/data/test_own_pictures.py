@@ -23,7 +23,7 @@ from PIL import Image
 from nbutils.data import pictures
 from nbutils.data.catalogue import full_name, join_names, keep_images, parse_name, split_names
 from nbutils.data.datasets import load_dataset
-from nbutils.data.pictures import Images, decode, decode_folder, list_pictures, pictures_in_archive, pictures_in_folder
+from nbutils.data.pictures import Images, decode, decode_folder, list_pictures, pictures_in_archive
 from nbutils.runs.spec import RunSpec
 from nbutils.study.study import Study
 from nbutils.sweeps.parameters import check_parameters
@@ -39,7 +39,7 @@ def save(file: Path, picture: Image.Image | np.ndarray = RAMP, **options: object
 
 
 def read(folder: Path, **options: object) -> Images:
-    return decode(pictures_in_folder(folder), "mine", **options)
+    return decode_folder(folder, "mine", **options)
 
 
 @pytest.fixture
