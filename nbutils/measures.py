@@ -1,9 +1,14 @@
 """Measures of firing as plain numbers: communities, nulls, entropies, single layers, the paper's graph, active neurons
 alone.
+
+`MEASURES` is the one list of what is measured on every network: what stands there is a column of every table of
+results, and what has a name there is shown with the baselines.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,7 +18,10 @@ from nbutils.cofiring import pack_firing
 from nbutils.communities import detect_communities, well_defined_communities
 from nbutils.entropy import (
     class_conditional_entropy,
+    class_selectivity,
+    dead_share,
     firing_entropy,
+    histogram_entropy,
     mutual_information,
     pattern_entropy,
     total_correlation,
@@ -27,13 +35,17 @@ from nbutils.support.cores import in_threads
 from nbutils.support.messages import Parameters
 
 __all__ = [
+    "MEASURES",
+    "Measure",
     "MeasureSpec",
+    "Snapshot",
     "measure_communities",
     "measure_entropies",
     "measure_layers",
     "measure_living",
     "measure_nulls",
     "measure_paper",
+    "measure_snapshot",
     "measure_strength",
 ]
 
@@ -295,3 +307,119 @@ def measure_living(
         **measure_communities(own, spec),
         **measure_nulls(own, classes, spec, rng),
     }
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One network at one epoch, as measures see it.
+
+    Attributes:
+        fired: activation pattern matrix of all hidden neurons, shape (examples, neurons), boolean.
+        positive: which activations are positive, same shape.
+        labels: class per example, shape (examples,).
+        layers: hidden layer per neuron, numbered from 1, shape (neurons,).
+        histogram: how many activations of a neuron fall into each bin, shape (neurons, bins).
+        class_means: mean activation of every neuron by class, shape (classes, neurons).
+        rng: source of randomness.
+        spec: how firing is turned into numbers.
+        ends: whether this is the first or the last epoch, at which costly measures are made.
+    """
+
+    fired: np.ndarray
+    positive: np.ndarray
+    labels: np.ndarray
+    layers: np.ndarray
+    histogram: np.ndarray
+    class_means: np.ndarray
+    rng: np.random.Generator
+    spec: MeasureSpec
+    ends: bool = True
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An entry of `MEASURES`.
+
+    Attributes:
+        columns: from a snapshot to values by column of the table of results.
+        names: column -> what pages call it, for those that are shown with the baselines.
+    """
+
+    columns: Callable[[Snapshot], Mapping[str, float]]
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+MEASURES = (
+    Measure(
+        lambda at: measure_communities(at.fired, at.spec),
+        {"modularity": "modularity Q (H2)", "well_defined": "well-defined communities"},
+    ),
+    Measure(lambda at: measure_nulls(at.fired, at.labels, _at_ends(at), at.rng)),
+    Measure(
+        lambda at: measure_entropies(at.fired, at.labels, at.layers == at.layers.max()),
+        {
+            "pattern_entropy": "pattern entropy, last layer (H3)",
+            "mutual_information": "mutual information with the class",
+            "total_correlation": "total correlation",
+            "firing_entropy": "firing entropy per neuron",
+            "class_conditional_entropy": "class-conditional pattern entropy",
+        },
+    ),
+    Measure(
+        lambda at: {"binned_entropy": float(histogram_entropy(at.histogram).sum())},
+        {"binned_entropy": "binned entropy (the paper's)"},
+    ),
+    Measure(
+        lambda at: {"class_selectivity": float(class_selectivity(at.class_means).mean())},
+        {"class_selectivity": "class selectivity"},
+    ),
+    Measure(lambda at: {"dead_share": dead_share(at.positive)}, {"dead_share": "dead neurons"}),
+    Measure(lambda at: measure_layers(at.fired, at.labels, at.layers, at.spec.density, at.spec.seeds)),
+    Measure(
+        lambda at: measure_paper(at.positive, at.labels, at.layers, at.spec.density, at.spec.seeds),
+        {"modularity_paper": "modularity of the paper's graph"},
+    ),
+    Measure(
+        lambda at: measure_strength(at.fired, at.positive),
+        {"mean_activity": "mean activity", "mean_cofiring": "mean co-firing"},
+    ),
+    Measure(lambda at: {"agreement": _agreement(at.fired, at.spec) if at.ends else float("nan")}),
+)
+
+
+def _at_ends(at: Snapshot) -> MeasureSpec:
+    return at.spec if at.ends else at.spec.model_copy(update={"null_draws": 0})
+
+
+def _agreement(fired: np.ndarray, spec: MeasureSpec) -> float:
+    return detect_communities(activation_pattern_graph(fired, spec.density), spec.resolution, spec.seeds).agreement
+
+
+def measure_snapshot(at: Snapshot) -> dict[str, float]:
+    """All `MEASURES` of a network at one epoch.
+
+    Args:
+        at: the :class:`Snapshot`.
+
+    Returns:
+        Values by column, in the order of `MEASURES`.
+
+    Raises:
+        ValueError: two measures give one column.
+
+    Examples:
+        >>> fired = np.kron(np.eye(2, dtype=bool), np.ones((5, 3), dtype=bool))
+        >>> counts, rng = np.ones((6, 4)), np.random.default_rng(0)
+        >>> spec = MeasureSpec(density=0.4, null_draws=0)
+        >>> at = Snapshot(fired, fired, np.repeat([0, 1], 5), np.ones(6, int), counts, np.eye(2, 6), rng, spec)
+        >>> found = measure_snapshot(at)
+        >>> found["modularity"], found["mean_activity"], found["class_selectivity"] * 6  # of 6 neurons, 2 are selective
+        (0.5, 0.5, 2.0)
+    """
+    found: dict[str, float] = {}
+    for measure in MEASURES:
+        values = measure.columns(at)
+        if twice := set(values) & set(found):
+            raise ValueError(f"two measures give a column {min(twice)!r}; name it otherwise in MEASURES")
+        found |= values
+    return found

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from nbutils.measures import MEASURES
 from nbutils.series import partial_correlation, saturating_curve
 from nbutils.stats import between_conditions, bootstrap_interval, correlation
 from nbutils.study.hypotheses import DRAWS
@@ -16,24 +17,11 @@ from nbutils.support.checks import as_frame
 
 __all__ = ["BASELINES", "between_run_table", "measure_name", "naive_table", "selectivity_share"]
 
-# Column of the results table -> what it is called on a page.
-BASELINES = {
-    "modularity": "modularity Q (H2)",
-    "pattern_entropy": "pattern entropy, last layer (H3)",
-    "mutual_information": "mutual information with the class",
-    "total_correlation": "total correlation",
-    "class_selectivity": "class selectivity",
-    "modularity_paper": "modularity of the paper's graph",
-    "firing_entropy": "firing entropy per neuron",
-    "class_conditional_entropy": "class-conditional pattern entropy",
-    "binned_entropy": "binned entropy (the paper's)",
-    "dead_share": "dead neurons",
-    "mean_activity": "mean activity",
-    "mean_cofiring": "mean co-firing",
+# Column of the results table -> what it is called on a page: measures of firing, and what training itself recorded.
+BASELINES = {column: name for measure in MEASURES for column, name in measure.names.items()} | {
     "effective_rank": "effective rank, last layer",
     "margin": "margin",
     "sharpness": "sharpness",
-    "well_defined": "well-defined communities",
     "train_loss": "training loss",
     "train_accuracy": "training accuracy",
     "parameter_norm": "parameter norm",

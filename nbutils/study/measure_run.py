@@ -8,17 +8,8 @@ import numpy as np
 import pandas as pd
 
 from nbutils.communities import agreed_communities, detect_communities
-from nbutils.entropy import class_selectivity, dead_share, histogram_entropy
 from nbutils.graphs import activation_pattern_graph
-from nbutils.measures import (
-    MeasureSpec,
-    measure_communities,
-    measure_entropies,
-    measure_layers,
-    measure_nulls,
-    measure_paper,
-    measure_strength,
-)
+from nbutils.measures import MeasureSpec, Snapshot, measure_snapshot
 from nbutils.runs.run import Run, run_address
 from nbutils.runs.spec import RunSpec
 from nbutils.support.arguments import checked
@@ -41,8 +32,8 @@ def measure_run(run: Run, spec: MeasureSpec | None = None, store: Store | None =
         store: where measures are kept; None means beside the runs.
 
     Returns:
-        One row per measured epoch with the history's columns, the measures of the functions above and of
-        :mod:`nbutils.measures`, and `binned_entropy` (bits, sum over neurons), `class_selectivity` (mean),
+        One row per measured epoch with the history's columns and those of :data:`nbutils.measures.MEASURES`: what the
+        functions of that module return, `binned_entropy` (bits, sum over neurons), `class_selectivity` (mean),
         `dead_share`, and `agreement` of the searches for communities (see
         :attr:`nbutils.communities.Communities.agreement`). Nulls and agreement are NaN except at the first and the last
         epoch. Empty for a failed run.
@@ -85,27 +76,18 @@ def _determinants(run: str, spec: MeasureSpec) -> dict[str, Any]:
 
 
 def _measure_epoch(run: Run, epoch: int, spec: MeasureSpec) -> dict[str, float]:
-    fired, positive, labels = run.fired(epoch), run.fired(epoch, "positive"), run.probe_labels
-    ends = epoch in (0, run.last_epoch)
-    draws = spec.null_draws if ends else 0
-    rng = np.random.default_rng([run.spec.seed, epoch])
-    return {
-        "epoch": epoch,
-        **measure_communities(fired, spec),
-        **measure_nulls(fired, labels, spec.model_copy(update={"null_draws": draws}), rng),
-        **measure_entropies(fired, labels, run.layers == run.layers.max()),
-        "binned_entropy": float(histogram_entropy(run.histogram(epoch)).sum()),
-        "class_selectivity": float(class_selectivity(run.class_means(epoch)).mean()),
-        "dead_share": dead_share(positive),
-        **measure_layers(fired, labels, run.layers, spec.density, spec.seeds),
-        **measure_paper(positive, labels, run.layers, spec.density, spec.seeds),
-        **measure_strength(fired, positive),
-        "agreement": _agreement(fired, spec) if ends else float("nan"),
-    }
-
-
-def _agreement(fired: np.ndarray, spec: MeasureSpec) -> float:
-    return detect_communities(activation_pattern_graph(fired, spec.density), spec.resolution, spec.seeds).agreement
+    at = Snapshot(
+        fired=run.fired(epoch),
+        positive=run.fired(epoch, "positive"),
+        labels=run.probe_labels,
+        layers=run.layers,
+        histogram=run.histogram(epoch),
+        class_means=run.class_means(epoch),
+        rng=np.random.default_rng([run.spec.seed, epoch]),
+        spec=spec,
+        ends=epoch in (0, run.last_epoch),
+    )
+    return {"epoch": epoch, **measure_snapshot(at)}
 
 
 @checked
