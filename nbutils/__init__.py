@@ -93,7 +93,7 @@ _WHERE = {
     "study.study": ("Study",),
     "sweeps.measurements": ("record",),
     "pages.alluvial": ("alluvial",),
-    "pages.evolution": ("clarity", "event_rates", "search_alone", "settling", "shuffled_classes"),
+    "pages.evolution": ("community_selectivity", "event_rates", "search_alone", "settling", "shuffled_classes"),
     "pages.memorising": ("clock_table", "long_runs", "matched_table", "random_networks", "turning_table"),
     "pages.page": ("open_page",),
     "pages.reanalysis": ("read_series",),

@@ -23,26 +23,24 @@ from nbutils.pages.figures import CONDITION_COLOURS, CONDITION_NAMES, conditions
 from nbutils.stats import bootstrap_interval
 from nbutils.study.comparisons import measure_name
 from nbutils.support.arguments import checked
-from nbutils.support.checks import as_count, as_fired, as_frame, as_labels, as_partitions, as_rng, is_whole, shown
+from nbutils.support.checks import as_count, as_fired, as_frame, as_labels, as_rng, is_whole, shown
 from nbutils.support.display import GREY, INK, figure_style, format_number, in_figure, interval_text
 from nbutils.tracking import KINDS, MOST_DRAWS, answers_to, between_searches
 
 __all__ = [
-    "clarity",
     "class_names",
-    "ends",
+    "community_selectivity",
     "event_panels",
     "event_rates",
     "identities",
     "phases",
     "prediction_table",
-    "preferences",
     "search_alone",
+    "selectivity_panels",
     "settling",
     "short_name",
     "shuffled_classes",
     "stability",
-    "survivors",
 ]
 
 MOST_EPOCHS = 10_000  # of a run
@@ -195,31 +193,6 @@ def search_alone(fired: Any, density: float = 0.05, seeds: int = 5, repeats: int
     return between_searches([agreed_communities(part) for part in np.split(found.seed_labels, repeats)])
 
 
-def survivors(tracked: Any, epoch: int) -> tuple[int, int]:
-    """How many communities there are at the end, and how many of them were there at an earlier snapshot already.
-
-    Args:
-        tracked: identity per snapshot and neuron, shape (snapshots, neurons), from
-            :func:`nbutils.tracking.track_communities`.
-        epoch: the earlier snapshot, counted from 0.
-
-    Returns:
-        (communities at the end, those of them with an identity of that snapshot).
-
-    Raises:
-        ValueError: `tracked` is not integers of shape (snapshots, neurons), or there is no such snapshot.
-
-    Examples:
-        >>> survivors([[0, 0, 1, 1], [0, 0, 2, 2]], 0)
-        (2, 1)
-    """
-    table = as_partitions(tracked, "tracked")
-    if not is_whole(epoch) or not 0 <= epoch < len(table):
-        raise ValueError(f"epoch must be from 0 to {len(table) - 1}, received {shown(epoch)}")
-    end, then = (set(row[row >= 0].tolist()) for row in (table[-1], table[epoch]))
-    return len(end), len(end & then)
-
-
 def prediction_table(found: pd.DataFrame) -> pd.DataFrame:
     """What :func:`nbutils.pages.synthesis.early_prediction` found, one column per early epoch.
 
@@ -318,12 +291,12 @@ def event_panels(rates: pd.DataFrame, alone: Mapping[str, pd.Series]) -> Figure:
     return fig
 
 
-def preferences(found: pd.DataFrame, chance: float) -> Figure:
-    """How clearly communities answer to classes over epochs, and to how many classes; one thin line per network.
+def selectivity_panels(found: pd.DataFrame, chance: float) -> Figure:
+    """How selective communities are for classes over epochs, and for how many classes; one thin line per network.
 
     Args:
-        found: from :func:`nbutils.pages.evolution.clarity`.
-        chance: preference for shuffled classes, drawn as a dotted line.
+        found: from :func:`community_selectivity`.
+        chance: selectivity for permuted classes, drawn as a dotted line.
 
     Returns:
         A matplotlib figure.
@@ -335,20 +308,20 @@ def preferences(found: pd.DataFrame, chance: float) -> Figure:
         )
         for column, condition in enumerate(names):
             runs = found[found["labels"] == condition]
-            for ax, measure in zip(axes[:, column], ("preference", "classes"), strict=True):
+            for ax, measure in zip(axes[:, column], ("selectivity", "classes"), strict=True):
                 _lines(ax, runs, measure, condition)
             axes[0, column].axhline(chance, color=GREY, ls=":", lw=1.6)
             axes[0, column].set_title(CONDITION_NAMES[condition])
             axes[1, column].set_xlabel("epoch")
             axes[1, column].xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes[0, 0].set(ylabel="preference", ylim=(0, 1.02))
-        axes[1, 0].set(ylabel="classes answered to", ylim=(0, None))
+        axes[0, 0].set(ylabel="selectivity", ylim=(0, 1.02))
+        axes[1, 0].set(ylabel="classes selected for", ylim=(0, None))
         plt.close(fig)
     return fig
 
 
 def identities(answers: pd.DataFrame, classes: Sequence[str], most: int = 18) -> Figure:
-    """The communities of one network over epochs, each cell in the colour of the class that it answers to.
+    """The communities of one network over epochs, each cell in the colour of the class that it is selective for.
 
     Args:
         answers: rows of the extra "answers" of one run.
@@ -380,7 +353,7 @@ def identities(answers: pd.DataFrame, classes: Sequence[str], most: int = 18) ->
 def _stretches(
     ax: Axes, y: int, own: pd.DataFrame, colours: Mapping[int, object], classes: Sequence[str], epochs: int
 ) -> None:
-    """One community: a cell per epoch, deeper the clearer it answers, and the class written where it has room."""
+    """One community: a cell per epoch, deeper the more selective it is, and the class written where it has room."""
     for cell in own.itertuples():
         place = (cell.epoch - 0.5, y - 0.42)
         alpha = 0.25 + 0.65 * cell.preference
@@ -400,21 +373,20 @@ def _lines(ax: Axes, runs: pd.DataFrame, measure: str, condition: str) -> None:
 
 
 LEAST = 3  # neurons that a community needs to be counted, as for well-defined ones
-DECIMALS = {"classes": 1, "preference": 2}
 
 
 @checked
-def clarity(answers: pd.DataFrame) -> pd.DataFrame:
-    """How clearly the communities of a network answer to classes, and to how many, epoch by epoch.
+def community_selectivity(answers: pd.DataFrame) -> pd.DataFrame:
+    """How selective the communities of a network are for classes, and for how many, epoch by epoch.
 
     Args:
         answers: one row per run, epoch and community: `labels`, `run`, `epoch`, `neurons`, `answers_to`, `preference`,
             as in the extra "answers".
 
     Returns:
-        One row per run and epoch that has communities: `labels`, `run`, `epoch`, `preference` (mean over communities
+        One row per run and epoch that has communities: `labels`, `run`, `epoch`, `selectivity` (mean over communities
         weighted by their neurons, in [0, 1]), `communities` and `classes`: how many communities of at least 3 neurons
-        there are, and how many classes have at least one that answers to them.
+        there are, and how many classes have at least one that is selective for them.
 
     Raises:
         TypeError: `answers` is no table.
@@ -423,7 +395,7 @@ def clarity(answers: pd.DataFrame) -> pd.DataFrame:
     Examples:
         >>> rows = pd.DataFrame({"labels": "true", "run": "a", "epoch": 1, "neurons": [6, 4, 2]})
         >>> rows = rows.assign(answers_to=[3, 3, 5], preference=[0.5, 0.25, 1.0])
-        >>> clarity(rows)[["preference", "communities", "classes"]].values.tolist()
+        >>> community_selectivity(rows)[["selectivity", "communities", "classes"]].values.tolist()
         [[0.5, 2.0, 1.0]]
     """
     numbers = ("neurons", "answers_to", "preference")
@@ -439,27 +411,27 @@ def clarity(answers: pd.DataFrame) -> pd.DataFrame:
         communities=("counted", "sum"),
         classes=("answered", "nunique"),
     )
-    found["preference"] = found["weighted"] / found["neurons"]
-    return found[["labels", "run", "epoch", "preference", "communities", "classes"]]
+    found["selectivity"] = found["weighted"] / found["neurons"]
+    return found[["labels", "run", "epoch", "selectivity", "communities", "classes"]]
 
 
 def shuffled_classes(
     fired: Any, labels: Any, communities: Any, rng: np.random.Generator | int, draws: int = 20
 ) -> float:
-    """How clearly communities would seem to answer to classes that mean nothing.
+    """How selective communities would seem for classes that mean nothing.
 
-    The classes are dealt anew among the examples, so that how often each neuron fires, and with which others, stays.
+    The classes are permuted among the examples, so that how often each neuron fires, and with which others, stays.
 
     Args:
         fired: activation pattern matrix, shape (examples, neurons), boolean.
         labels: class per example, shape (examples,), integers.
         communities: community per neuron, shape (neurons,), integers; negative ones are left out.
         rng: source of randomness: a generator, or a seed.
-        draws: number of deals, from 1 to 100,000.
+        draws: number of permutations, from 1 to 100,000.
 
     Returns:
-        Mean over deals of the preference of :func:`clarity`, in [0, 1]; NaN without communities. It is above 0,
-        because the largest of several rates that differ by chance is taken.
+        Mean over permutations of the selectivity of :func:`community_selectivity`, in [0, 1]; NaN without communities.
+        It is above 0, because the largest of several rates that differ by chance is taken.
 
     Raises:
         ValueError: shapes disagree, `fired` is not boolean, labels are not integers, or `draws` < 1.
@@ -478,42 +450,8 @@ def shuffled_classes(
     return float(np.mean([np.average(table["preference"], weights=table["neurons"]) for table in found]))
 
 
-def ends(found: pd.DataFrame, classes: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Communities and the classes that they answer to, before training and at the end.
-
-    Args:
-        found: from :func:`clarity`.
-        classes: number of classes of the data.
-        rng: source of randomness.
-
-    Returns:
-        One row per condition and epoch, the first and the last: `labels`, `epoch`, `communities`, `classes` and
-        `preference`, means over networks, the last two as text with their 95 % bootstrap intervals; and `by_chance`:
-        how many classes would be answered to if each community drew one at random.
-
-    Examples:
-        >>> runs = pd.DataFrame({"labels": "true", "run": list("abab"), "epoch": [0, 0, 1, 1], "communities": 2})
-        >>> runs = runs.assign(preference=0.5, classes=[1, 1, 2, 2])
-        >>> ends(runs, 4, np.random.default_rng(0))[["epoch", "classes", "by_chance"]].values.tolist()
-        [[0, '1.0 (1.0\xa0to\xa01.0)', 1.75], [1, '2.0 (2.0\xa0to\xa02.0)', 1.75]]
-    """
-    rows = []
-    for labels in conditions_in(found):
-        runs = found[found["labels"] == labels]
-        for epoch in (runs["epoch"].min(), runs["epoch"].max()):
-            one = runs[runs["epoch"] == epoch]
-            drawn = classes * (1 - (1 - 1 / classes) ** one["communities"]).mean()
-            values = {name: one[name].to_numpy(float) for name in DECIMALS}
-            texts = (
-                interval_text(values[name].mean(), *bootstrap_interval(values[name], rng), digits)
-                for name, digits in DECIMALS.items()
-            )
-            rows.append((labels, epoch, one["communities"].mean(), *texts, drawn))
-    return pd.DataFrame(rows, columns=["labels", "epoch", "communities", *DECIMALS, "by_chance"])
-
-
 def class_names(answers: pd.DataFrame, classes: Sequence[str]) -> dict[int, str]:
-    """What to write beside the communities of one network at one epoch: the class that each answers to.
+    """What to write beside the communities of one network at one epoch: the class that each is selective for.
 
     Args:
         answers: rows of the extra "answers" of one run and epoch.

@@ -79,3 +79,22 @@ def test_the_ablation_takes_its_words_from_changes_paired_by_seed(page):
     moved = set(changes.index[changes["moves Q"]])
     assert moved == set(names["switches"]["moves Q"].split(", "))
     assert names["low"] <= names["lost"].mean() <= names["high"]
+
+
+def test_classes_by_chance_agree_with_a_simulation(page):
+    names = page("evolution")
+    rng, clear, ends = np.random.default_rng(0), names["clear"], names["ends"]
+    assert ends["epoch"].tolist() == [0, 20] * len(names["names"])
+    for row, labels in zip(ends.itertuples(index=False), np.repeat(list(names["names"]), 2), strict=True):
+        own = clear[(clear["labels"] == labels) & (clear["epoch"] == row.epoch)]
+        drawn = [len(set(rng.integers(10, size=m))) for m in own["communities"] for _ in range(2000)]
+        assert row[3] == pytest.approx(np.mean(drawn), abs=0.05)
+        assert (row.classes, row.selectivity) == pytest.approx((own["classes"].mean(), own["selectivity"].mean()))
+
+
+def test_what_is_said_of_settling_follows_from_the_table(page):
+    names = page("evolution")
+    settled, steps = names["settled"].set_index("labels"), names["steps"]
+    last = steps[(steps["labels"] == "true") & (steps["epoch"] == 20)]
+    assert settled.loc["true", "last_step"] == pytest.approx(last["agreement"].mean())
+    assert settled.loc["true", "reading"] == ("still changing" if names["high"] < 0 else "as still as the search")

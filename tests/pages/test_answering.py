@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbutils.pages.evolution import clarity, class_names, ends, short_name, shuffled_classes
+from nbutils.pages.evolution import class_names, community_selectivity, short_name, shuffled_classes
 from nbutils.tracking import answers_to
 
 
@@ -23,40 +23,24 @@ TWO_EPOCHS = answers(
 )
 
 
-def test_clarity_by_hand():
-    found = clarity(TWO_EPOCHS).set_index("epoch")
-    assert found.loc[0, "preference"] == pytest.approx(3 / 10)
-    assert found.loc[4, "preference"] == pytest.approx((9 + 1.5) / 14)
+def test_selectivity_by_hand():
+    found = community_selectivity(TWO_EPOCHS).set_index("epoch")
+    assert found.loc[0, "selectivity"] == pytest.approx(3 / 10)
+    assert found.loc[4, "selectivity"] == pytest.approx((9 + 1.5) / 14)
     assert found["communities"].tolist() == [2, 2], "two neurons are too few"
     assert found["classes"].tolist() == [1, 2]
 
 
-def test_a_community_that_never_fires_answers_to_no_class():
-    found = clarity(answers(("a", 0, 0, 5, -1, 0.0), ("a", 0, 1, 5, 3, 1.0)))
-    assert found[["communities", "classes", "preference"]].values.tolist() == [[2, 1, 0.5]]
+def test_a_community_that_never_fires_is_selective_for_no_class():
+    found = community_selectivity(answers(("a", 0, 0, 5, -1, 0.0), ("a", 0, 1, 5, 3, 1.0)))
+    assert found[["communities", "classes", "selectivity"]].values.tolist() == [[2, 1, 0.5]]
 
 
-def test_clarity_keeps_networks_apart():
+def test_selectivity_keeps_networks_apart():
     both = pd.concat([TWO_EPOCHS, TWO_EPOCHS.assign(run="b", labels="random")])
-    found = clarity(both)
+    found = community_selectivity(both)
     assert len(found) == 4
-    assert found["preference"].tolist()[:2] == found["preference"].tolist()[2:]
-
-
-def test_first_and_last_epoch_with_what_drawing_classes_would_give(rng):
-    table = ends(clarity(pd.concat([TWO_EPOCHS.assign(labels="random", run="b"), TWO_EPOCHS])), 4, rng)
-    assert table["labels"].tolist() == ["true", "true", "random", "random"]
-    assert table["epoch"].tolist() == [0, 4, 0, 4]
-    assert table["by_chance"].tolist() == pytest.approx([4 * (1 - (3 / 4) ** 2)] * 4)
-    assert table["classes"].tolist()[:2] == ["1.0 (–\u00a0to\u00a0–)", "2.0 (–\u00a0to\u00a0–)"], (
-        "one network: no interval"
-    )
-
-
-def test_drawing_classes_agrees_with_a_simulation(rng):
-    drawn = np.mean([len(set(rng.integers(10, size=7))) for _ in range(20_000)])
-    rows = [("a", 0, k, 5, k % 10, 0.5) for k in range(7)]
-    assert ends(clarity(answers(*rows)), 10, rng)["by_chance"].iloc[0] == pytest.approx(drawn, abs=0.05)
+    assert found["selectivity"].tolist()[:2] == found["selectivity"].tolist()[2:]
 
 
 def test_shuffled_classes_remove_a_preference_and_leave_chance(rng):

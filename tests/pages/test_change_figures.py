@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from nbutils.pages.evolution import clarity, event_panels, event_rates, identities, preferences, stability
+from nbutils.pages.evolution import (
+    community_selectivity,
+    event_panels,
+    event_rates,
+    identities,
+    selectivity_panels,
+    stability,
+)
 from nbutils.pages.figures import CONDITION_NAMES
 from nbutils.support.display import show
 from nbutils.tracking import KINDS
@@ -45,10 +52,10 @@ def test_events_stand_where_their_means_are(rng):
     assert len(random.lines) == len(true.lines) - 1, "no search was given"
 
 
-def test_preferences_show_the_chance(rng):
+def test_selectivity_shows_the_chance(rng):
     rows = [("true", "a", epoch, 5, kind, 0.5) for epoch in range(3) for kind in range(2)]
     table = pd.DataFrame(rows, columns=["labels", "run", "epoch", "neurons", "answers_to", "preference"])
-    above, below = preferences(clarity(table), 0.125).axes
+    above, below = selectivity_panels(community_selectivity(table), 0.125).axes
     assert above.lines[-1].get_ydata() == [0.125, 0.125]
     assert below.lines[-1].get_ydata().tolist() == [2, 2, 2]
 

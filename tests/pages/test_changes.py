@@ -6,9 +6,9 @@ import pytest
 
 from nbutils.communities import agreed_communities, detect_communities
 from nbutils.graphs import activation_pattern_graph
-from nbutils.pages.evolution import event_rates, phases, prediction_table, search_alone, settling, survivors
+from nbutils.pages.evolution import event_rates, phases, prediction_table, search_alone, settling
 from nbutils.pages.synthesis import early_prediction
-from nbutils.tracking import KINDS, between_searches, track_communities
+from nbutils.tracking import KINDS, between_searches
 
 
 def steps(rng, labels=("true", "random"), runs=4, last=9):
@@ -100,15 +100,6 @@ def test_search_alone_compares_what_several_searches_agree_on(rng):
     pd.testing.assert_series_equal(single, between_searches(found.seed_labels))
     with pytest.raises(ValueError, match="repeats must be at least 2 and seeds at least 1, received 1 and 3"):
         search_alone(fired, seeds=3, repeats=1)
-
-
-def test_survivors_are_identities_that_last(rng):
-    tracked = track_communities([[0, 0, 0, 1, 1, 1, -1], [3, 3, 3, 4, 4, 4, 4], [3, 3, 3, 4, 5, 4, 5]])
-    assert survivors(tracked, 0) == (3, 2)
-    assert survivors(tracked, 2) == (3, 3)
-    assert survivors([[-1, -1], [0, 0]], 0) == (1, 0)
-    with pytest.raises(ValueError, match="epoch must be from 0 to 2, received 3"):
-        survivors(tracked, 3)
 
 
 def test_predictions_side_by_side(rng):

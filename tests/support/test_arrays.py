@@ -376,8 +376,11 @@ def test_counts_of_elsewhere_are_checked():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: nbutils.clarity({"labels": 1}), r"answers must be a pandas\.DataFrame, received dict"),
-        (lambda: nbutils.clarity(pd.DataFrame({"labels": [1]})), r"answers must have the columns \['run', 'epoch'"),
+        (lambda: nbutils.community_selectivity({"labels": 1}), r"answers must be a pandas\.DataFrame, received dict"),
+        (
+            lambda: nbutils.community_selectivity(pd.DataFrame({"labels": [1]})),
+            r"answers must have the columns \['run', 'epoch'",
+        ),
         (lambda: nbutils.event_rates(pd.DataFrame({"run": [1]}), 0), r"evolution must have the columns \['labels'"),
         (lambda: nbutils.settling(None, None, 0), r"evolution must be a pandas\.DataFrame, received None"),
         (lambda: nbutils.early_prediction([], ["q"], 0), r"table must be a pandas\.DataFrame, received an empty list"),

@@ -177,7 +177,7 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "change_table": lambda: {"rows": switches()},
     "choice_effects": lambda: {"table": curve()},
     "choice_means": lambda: {"table": curve()},
-    "clarity": lambda: {"answers": ANSWERS.assign(preference=0.5)},
+    "community_selectivity": lambda: {"answers": ANSWERS.assign(preference=0.5)},
     "clock_table": lambda: {"long": measured(), "networks": measured(), "measure": "binned_entropy"},
     "collect_evidence": lambda: {"results": [made_up()]},
     "compare_trainings": lambda: {"series": SERIES, "ours": {"one": OURS, "other": OURS + 1}},
