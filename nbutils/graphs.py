@@ -31,7 +31,6 @@ from nbutils.support.workers import Lost, run_tasks
 
 if TYPE_CHECKING:
     import networkx as nx
-    import scipy.sparse as sp
 
 MOST_NEURONS = 10_000_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,6 @@ from scipy.sparse.csgraph import connected_components
 from nbutils.communities import ISOLATED
 from nbutils.entropy import class_selectivity
 from nbutils.support.checks import as_count, as_fired, as_labels, as_partitions, as_rng, is_number, shown
-
-if TYPE_CHECKING:
-    pass
 
 SAME = 1 / 3  # above it, one of two communities has more than half of its neurons in the other
 

@@ -79,7 +79,9 @@ def _checked(function: Callable[..., Any], name: str) -> Any:
         for key, hint in hints.items():
             if key in given:
                 several = signature.parameters[key].kind is inspect.Parameter.VAR_POSITIONAL
-                _require(given[key], tuple[hint, ...] if several else hint, key, name)
+                hint = tuple[hint, ...] if several else hint
+                if not fits(given[key], hint):
+                    raise TypeError(f"{name}(): {key} must be {words_for(hint)}, received {received(given[key])}")
         return function(*args, **options)
 
     return call
@@ -92,11 +94,6 @@ def _for_checkers(module: types.ModuleType) -> dict[str, Any]:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             exec(compile(ast.Module(node.body, []), module.__name__, "exec"), found)
     return vars(module) | found
-
-
-def _require(value: Any, hint: Any, key: str, name: str) -> None:
-    if not fits(value, hint):
-        raise TypeError(f"{name}(): {key} must be {words_for(hint)}, received {received(value)}")
 
 
 def fits(value: Any, hint: Any) -> bool:

@@ -100,12 +100,8 @@ class Store:
         Raises:
             OSError: they cannot be read; the result is set aside, so that asking again computes it anew.
         """
-        try:
-            with np.load(self.path(address) / f"{name}.npz", allow_pickle=False) as file:
-                return {key: file[key] for key in file.files}
-        except DAMAGE as error:
-            self.discard(address, f"is damaged ({error})")
-            raise OSError(f"stored result {address} was damaged and has been set aside; ask for it again") from error
+        with self._reading(address), np.load(self.path(address) / f"{name}.npz", allow_pickle=False) as file:
+            return {key: file[key] for key in file.files}
 
     def mapped(self, address: str, name: str, record: dict[str, Any]) -> np.ndarray:
         """An array that was stored plain, mapped from disk: processes share it, and only what is used is read.
@@ -123,9 +119,15 @@ class Store:
                 computes it anew.
         """
         path = self.path(address) / f"{name}.npy"
-        try:
+        with self._reading(address):
             _require_checksum(path, record.get("checksums", {}).get(path.name))
             return np.load(path, mmap_mode="c", allow_pickle=False)
+
+    @contextmanager
+    def _reading(self, address: str) -> Iterator[None]:
+        """Set a result aside whose arrays cannot be read."""
+        try:
+            yield
         except DAMAGE as error:
             self.discard(address, f"is damaged ({error})")
             raise OSError(f"stored result {address} was damaged and has been set aside; ask for it again") from error

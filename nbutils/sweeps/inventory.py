@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -111,7 +110,7 @@ def prune() -> tuple[int, int]:
         ]
     for kind in ("runs", *used):
         doomed += Store(kind).unfinished()
-    size = sum(_size(path) for path in doomed)
+    size = sum(file.stat().st_size for path in doomed for file in path.rglob("*") if file.is_file())
     for path in doomed:
         shutil.rmtree(path, ignore_errors=True)
     return len(doomed), size
@@ -126,7 +125,3 @@ def _status(address: str, record: dict[str, Any]) -> str:
     if differences(record["environment"]):
         return "other versions"
     return "failed" if record["reason"] else "done"
-
-
-def _size(folder: Path) -> int:
-    return sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())

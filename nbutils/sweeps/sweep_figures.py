@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,14 +33,8 @@ def heat_maps(measured: pd.DataFrame) -> Figure:
     groups = list(measured.groupby(others, sort=False)) if others else [((), measured)]
     groups = groups[:PANELS]
     low, high = measured["value"].min(), measured["value"].max()
-    wide = min(len(groups), 3)
-    tall = -(-len(groups) // wide)
-    height = 1.1 + 0.36 * measured[rows].nunique()
-    with figure_style():
-        fig, panels = plt.subplots(tall, wide, figsize=(7.6, height * tall), squeeze=False)
-        for ax in panels.flat[len(groups) :]:
-            ax.set_axis_off()
-        for ax, (values, group) in zip(panels.flat, groups, strict=False):
+    with _panels(len(groups), 1.1 + 0.36 * measured[rows].nunique()) as (fig, panels):
+        for ax, (values, group) in zip(panels, groups, strict=True):
             means = group.pivot_table(index=rows, columns=columns, values="value", sort=False)
             means = means.rename(index=_in_figure, columns=_in_figure)
             means = means.rename_axis(index=in_figure(rows), columns=in_figure(columns))
@@ -45,7 +42,6 @@ def heat_maps(measured: pd.DataFrame) -> Figure:
             sns.heatmap(means, ax=ax, cbar=False, annot_kws={"size": 8}, **options)
             ax.set_title(in_figure(", ".join(f"{k} = {v}" for k, v in zip(others, values, strict=True))))
             ax.tick_params(axis="y", rotation=0)
-        plt.close(fig)
     return fig
 
 
@@ -56,32 +52,21 @@ def marginals(measured: pd.DataFrame) -> Figure:
         measured: see :func:`nbutils.sweeps.tables.one_metric`.
     """
     axes = axes_of(measured) or ["sweep"]
-    wide = min(len(axes), 3)
-    tall = -(-len(axes) // wide)
-    with figure_style():
-        fig, panels = plt.subplots(tall, wide, figsize=(7.6, 2.9 * tall), sharey=True, squeeze=False)
-        for ax in panels.flat[len(axes) :]:
-            ax.set_axis_off()
-        for ax, axis in zip(panels.flat, axes, strict=False):
+    with _panels(len(axes), 2.9, sharey=True) as (fig, panels):
+        for ax, axis in zip(panels, axes, strict=True):
             _marginal(ax, measured, axis)
-        panels[0][0].set_ylabel(in_figure(measured["metric"].iloc[0]))
-        plt.close(fig)
+        panels[0].set_ylabel(in_figure(measured["metric"].iloc[0]))
     return fig
 
 
 def all_metrics(table: pd.DataFrame, axis: str) -> Figure:
     """Every metric over one parameter, one small panel each, scales of their own."""
-    metrics = list(dict.fromkeys(one["metric"].iloc[0] for one in _each_metric(table)))[:PANELS]
-    wide = min(len(metrics), 3)
-    tall = -(-len(metrics) // wide)
-    with figure_style():
-        fig, panels = plt.subplots(tall, wide, figsize=(7.6, 2.3 * tall), squeeze=False)
-        for ax in panels.flat[len(metrics) :]:
-            ax.set_axis_off()
-        for ax, metric in zip(panels.flat, metrics, strict=False):
+    numbers = table[(table["status"] == "done") & table["value"].notna()]
+    metrics = list(dict.fromkeys(numbers["metric"]))[:PANELS]
+    with _panels(len(metrics), 2.3) as (fig, panels):
+        for ax, metric in zip(panels, metrics, strict=True):
             _marginal(ax, one_metric(table, metric), axis)
             ax.set_title(in_figure(textwrap.fill(metric, 26)))
-        plt.close(fig)
     return fig
 
 
@@ -89,8 +74,7 @@ def time_spent(table: pd.DataFrame) -> Figure:
     """Seconds per notebook, over the first parameter: one dot a run."""
     runs = table.drop_duplicates("run")
     axis = (axes_of(runs) or ["sweep"])[0]
-    with figure_style():
-        fig, ax = plt.subplots(figsize=(7.6, 2.6))
+    with _panels(1, 2.6) as (fig, (ax,)):
         order = list(dict.fromkeys(runs[axis]))
         for status, colour in (("done", BLUE), ("failed", "#c8463c")):
             some = runs[runs["status"] == status]
@@ -100,13 +84,20 @@ def time_spent(table: pd.DataFrame) -> Figure:
         ax.set_xticks(range(len(order)), map(in_figure, order))
         ax.set(xlabel=in_figure(axis), ylabel="seconds", ylim=(0, None))
         ax.legend(loc="upper left", ncols=2)
-        plt.close(fig)
     return fig
 
 
-def _each_metric(table: pd.DataFrame) -> list[pd.DataFrame]:
-    numbers = table[(table["status"] == "done") & table["value"].notna()]
-    return [group for _, group in numbers.groupby("metric", sort=False)]
+@contextmanager
+def _panels(count: int, height: float, **options: Any) -> Iterator[tuple[Figure, np.ndarray]]:
+    """A figure with so many panels of that height, three in a row; notebooks show it only where they are told to."""
+    wide = min(count, 3)
+    tall = -(-count // wide)
+    with figure_style():
+        fig, panels = plt.subplots(tall, wide, figsize=(7.6, height * tall), squeeze=False, **options)
+        for ax in panels.flat[count:]:
+            ax.set_axis_off()
+        yield fig, panels.flat[:count]
+        plt.close(fig)
 
 
 def _marginal(ax: plt.Axes, measured: pd.DataFrame, axis: str) -> None:
