@@ -46,7 +46,7 @@ def test_from_file_to_table_and_back(write_notebook, write_sweep, nbutils_cli, t
     notebook = nbformat.read(tmp_path / "runs/sweep/x=2/y=3.0/small.ipynb", as_version=4)
     nbformat.validate(notebook)
     assert notebook.metadata.nbutils.status == "done"
-    assert notebook.metadata.nbutils.sweeps.parameters == {"name": "z", "x": 2, "y": 3.0}
+    assert notebook.metadata.nbutils.parameters == {"name": "z", "x": 2, "y": 3.0}
     assert str(tmp_path) not in nbformat.writes(notebook), "no paths of this machine"
 
     table = results(tmp_path)
