@@ -71,10 +71,10 @@ class Page:
         """All tests of the study, p values adjusted over all its data sets."""
         return collect_evidence(self.all_results)
 
-    def tests(self, hypothesis: str, registered: bool = True) -> list[Evidence]:
+    def tests(self, hypothesis: str, prespecified: bool = True) -> list[Evidence]:
         """Tests of one hypothesis on the page's own data set: those that decide, or the exploratory ones."""
         own = [e for e in self.evidence if e.dataset == self.parameters.dataset and e.hypothesis == hypothesis]
-        return [e for e in own if is_registered(e) == registered]
+        return [e for e in own if is_registered(e) == prespecified]
 
     def test(self, name: str) -> Evidence:
         """A pre-specified test of the page's own data set by name, such as "H2a".
@@ -118,7 +118,7 @@ class Page:
 
     def show_tests(self, hypothesis: str) -> Html:
         """All tests of a hypothesis on this data set as a table: pre-specified first, then exploratory."""
-        tests = self.tests(hypothesis) + self.tests(hypothesis, registered=False)
+        tests = self.tests(hypothesis) + self.tests(hypothesis, prespecified=False)
         family = counted(self._datasets())
         caption = (
             f"Tests of {hypothesis}. Rows with true labels, or all noise levels, are pre-specified and decide; their p "

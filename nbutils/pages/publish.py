@@ -244,14 +244,14 @@ def _finished(notebook: Any, job: PageJob) -> Any:
 
 
 def _without_empty_sections(cells: list[Any]) -> list[Any]:
-    """Cells of a page; text tagged `if-shown` goes, with the code that follows it, where that code shows nothing."""
+    """Cells of a page without folded code that shows nothing, and without text tagged `if-shown` before such code."""
     starts = [i for i, cell in enumerate(cells) if cell.cell_type == "markdown"]
     kept = cells[: starts[0]] if starts else cells
     for start, end in pairwise([*starts, len(cells)]):
         shows = any(cell.outputs for cell in cells[start + 1 : end])
         if shows or "if-shown" not in cells[start].metadata.get("tags", []):
             kept += cells[start:end]
-    return kept
+    return [cell for cell in kept if cell.get("outputs", True) or "hide-input" not in cell.metadata.get("tags", [])]
 
 
 def _files(node: Any) -> list[str]:

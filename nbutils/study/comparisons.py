@@ -47,7 +47,7 @@ def measure_name(column: str) -> str:
 
 @checked
 def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: str = "train_accuracy") -> pd.DataFrame:
-    """Within-run correlations with accuracy as the paper takes them, next to predictors that know nothing.
+    """Within-run correlations with accuracy as the paper takes them, next to time-only baselines.
 
     Args:
         table: rows of one data set and one condition, all epochs.

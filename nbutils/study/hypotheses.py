@@ -267,7 +267,7 @@ def series_evidence(
         table: rows of one data set.
         condition: label condition.
         hypothesis: "H2" (modularity, sign +) or "H3" (pattern entropy, sign -).
-        method: correlation within a run, "spearman" as registered or "pearson".
+        method: correlation within a run, "spearman" as pre-specified or "pearson".
         draws: resamples for the interval, and permutations.
 
     Returns:
@@ -337,9 +337,9 @@ def between_evidence(grid: pd.DataFrame, hypothesis: str, *, draws: int = DRAWS)
 
 @checked
 def collect_evidence(results: Sequence[Results]) -> list[Evidence]:
-    """All tests of a study, with p values adjusted: Holm over the registered ones, Benjamini-Hochberg over the others.
+    """All tests of a study, p values adjusted: Holm over the pre-specified ones, Benjamini-Hochberg over the others.
 
-    Registered are the tests on true labels and those across noise levels, for all data sets of the study together.
+    Pre-specified are the tests on true labels and those across noise levels, for all data sets of the study together.
     Tests on mixed and random labels are exploratory.
 
     Args:
@@ -364,9 +364,9 @@ def collect_evidence(results: Sequence[Results]) -> list[Evidence]:
         ceiling = {"H3": saturation(result)}
         named = [replace(e, dataset=result.dataset, saturated=ceiling.get(e.hypothesis, "")) for e in found[start:]]
         found = found[:start] + named
-    registered = [i for i, e in enumerate(found) if is_registered(e) and np.isfinite(e.p_value)]
+    decisive = [i for i, e in enumerate(found) if is_registered(e) and np.isfinite(e.p_value)]
     others = [i for i, e in enumerate(found) if not is_registered(e) and np.isfinite(e.p_value)]
-    adjusted = dict(zip(registered, holm([found[i].p_value for i in registered]), strict=True))
+    adjusted = dict(zip(decisive, holm([found[i].p_value for i in decisive]), strict=True))
     if others:
         adjusted |= zip(others, false_discovery_control([found[i].p_value for i in others]), strict=True)
     return [replace(e, adjusted=float(adjusted.get(i, np.nan))) for i, e in enumerate(found)]
@@ -398,7 +398,7 @@ def saturation(results: Results) -> str:
 
 
 def as_judged(results: Results, name: str = "results") -> Results:
-    """Results that the registered tests can read."""
+    """Results that the pre-specified tests can read."""
     if results.table.empty:
         return results
     where, measures = f"the table of {name}", (H2_MEASURE, H3_MEASURE)
@@ -427,7 +427,7 @@ def is_between(test: str) -> bool:
 
 
 def rows_of(results: Results, test: str) -> pd.DataFrame:
-    """The rows that a registered test reads, those of the noise grid or those with true labels."""
+    """The rows that a pre-specified test reads, those of the noise grid or those with true labels."""
     if is_between(test):
         return results.noise_grid()
     runs = results.conditions()
@@ -435,7 +435,7 @@ def rows_of(results: Results, test: str) -> pd.DataFrame:
 
 
 def evaluate_test(test: str, rows: pd.DataFrame, **options: Any) -> Evidence | None:
-    """One registered test by name.
+    """One pre-specified test by name.
 
     Args:
         test: one of `TESTS`.
