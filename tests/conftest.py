@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from filelock import FileLock
+
+if TYPE_CHECKING:
+    from nbutils.sweeps.execute import Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -22,7 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if hasattr(config, "store_folder"):
-        shutil.rmtree(config.store_folder, ignore_errors=True)
+        for folder in (config.store_folder, f"{config.store_folder}-shared"):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
@@ -40,6 +52,74 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A store that only this test sees."""
     monkeypatch.setenv("NBUTILS_STORE", str(tmp_path / "store"))
     return tmp_path / "store"
+
+
+@pytest.fixture(scope="session")
+def made_once() -> Callable[[str, Callable[[Path], None]], Path]:
+    """Makes a folder by its name, once for all workers of this session: others wait until it is whole."""
+    base = Path(os.environ["NBUTILS_STORE"]).with_name(f"{Path(os.environ['NBUTILS_STORE']).name}-shared")
+
+    def make(name: str, fill: Callable[[Path], None]) -> Path:
+        base.mkdir(exist_ok=True)
+        with FileLock(base / f"{name}.lock"):
+            if not (base / f"{name}.done").exists():
+                shutil.rmtree(base / name, ignore_errors=True)
+                (base / name).mkdir()
+                fill(base / name)
+                (base / f"{name}.done").touch()
+        return base / name
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def warm_server() -> None:
+    """The server that kernels are forked from, with all that notebooks import; it lasts as long as this process."""
+    from nbutils.support.workers import run_tasks
+    from nbutils.sweeps.engine import SLOW
+
+    preload = ("nbutils.sweeps.warm", *(module for modules in SLOW.values() for module in modules))
+    assert list(run_tasks(abs, [-1], 1, fresh=True, preload=preload)) == [(-1, 1)]
+
+
+@pytest.fixture
+def execute_page(warm_server: None, root: Path, tmp_path: Path) -> Callable[..., Outcome]:
+    """Execute a template as a sweep does, in a warm kernel that works in the test's folder."""
+    from nbutils.support.workers import run_tasks
+    from nbutils.sweeps.execute import NotebookJob, execute
+    from nbutils.sweeps.kernels import fork_kernel
+
+    def run(name: str, **parameters: object) -> Outcome:
+        text = (root / f"notebooks/{name}.ipynb").read_text("utf-8")
+        job = NotebookJob(name, text, tuple(parameters.items()), str(tmp_path), timeout=600)
+        ((_, outcome),) = run_tasks(partial(execute, again=True), [job], 1, fresh=True, before=fork_kernel)
+        return outcome
+
+    return run
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess]:
+    """Run `python -m nbutils` in the test's folder, in this process: its imports and the server of its workers stay."""
+    from nbutils.__main__ import main
+
+    def run(*arguments: object, folder: Path = tmp_path) -> subprocess.CompletedProcess:
+        before, out, err = dict(os.environ), io.StringIO(), io.StringIO()
+        shown = [contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.chdir(folder)]
+        with contextlib.ExitStack() as stack, warnings.catch_warnings():
+            for each in shown:
+                stack.enter_context(each)
+            warnings.simplefilter("default")
+            warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
+            try:
+                code = main([str(argument) for argument in arguments])
+            except SystemExit as end:
+                code = end.code
+        os.environ.clear()
+        os.environ.update(before)
+        return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+    return run
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""The real thing, small: `make book` in a copy of the project whose path has a space, then every page looked at."""
+"""The real thing, small: `make book` in a copy of the project whose path has a space, then every page looked at.
+
+Two books: a small one, of networks on the digits and the tables of MNIST, and before a release the whole one.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,25 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from filelock import FileLock
 
 from nbutils.pages.publish import book_toc, page_jobs
+from nbutils.study.archive import RESULTS
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADING = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "object": "data"}
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 OPTIONS = ["SEEDS=2", "EPOCHS=2"]
+# Data sets whose networks are trained for a book, and those of the reference study whose tables are not in it.
+BOOKS = {"small": (("digits",), ("fashion-mnist", "cifar10", "plantvillage")), "whole": (("digits", "mnist-5k"), ())}
+KINDS = ["small", pytest.param("whole", marks=pytest.mark.release)]
+pytestmark = pytest.mark.slow(10)
 
 
 class Page(HTMLParser):
@@ -75,47 +85,66 @@ class Page(HTMLParser):
             self.named = None
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory) -> Path:
-    """A copy of the tracked files with a book built by `make book`."""
-    folder = tmp_path_factory.mktemp("book") / "a folder"
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).exists():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
-    (folder / ".venv").symlink_to(sys.prefix)  # the environment that runs the tests, under the name `make` expects
-    (folder / ".venv/ready").touch()
-    done = make(folder)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert "Open book/_build/html/index.html" in done.stdout
-    return folder
+@dataclass(frozen=True)
+class Book:
+    """A copy of the tracked files with a book built by `make book`, and what was built, put aside for reading."""
+
+    project: Path
+    built: Path
+    datasets: tuple[str, ...]
+
+    def make(self, *more: str) -> subprocess.CompletedProcess:
+        """`make book` in the copy, one after the other."""
+        command = ["make", "book", f"DATASETS={' '.join(self.datasets)}", *OPTIONS, *more]
+        with FileLock(self.built / ".lock"):
+            return subprocess.run(command, cwd=self.project, capture_output=True, text=True, timeout=1200)
 
 
-def make(folder: Path, *more: str) -> subprocess.CompletedProcess:
-    command = ["make", "book", *OPTIONS, *more]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200)
+@pytest.fixture(scope="session", params=KINDS)
+def book(request, made_once) -> Book:
+    """One for all workers of this session."""
+    datasets, without = BOOKS[request.param]
+
+    def build(folder: Path) -> None:
+        book = Book(folder / "a folder", folder / "built", datasets)
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        for name in filter(None, listed.split("\0")):
+            left_out = any(Path(name).is_relative_to(RESULTS / study) for study in without)
+            if (ROOT / name).exists() and not left_out:
+                (book.project / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, book.project / name)
+        (book.project / ".venv").symlink_to(sys.prefix)  # the environment of the tests, under the name `make` expects
+        (book.project / ".venv/ready").touch()
+        book.built.mkdir()
+        done = book.make()
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        assert "Open book/_build/html/index.html" in done.stdout
+        shutil.copytree(book.project / "book/_build/html", book.built / "html")
+        shutil.copytree(book.project / "book/pages", book.built / "pages")
+
+    folder = made_once(f"book-{request.param}", build)
+    return Book(folder / "a folder", folder / "built", datasets)
 
 
-@pytest.fixture(scope="module")
-def pages(project) -> dict[Path, Page]:
-    html = project / "book/_build/html"
+@pytest.fixture(scope="session")
+def pages(book) -> dict[Path, Page]:
+    html = book.built / "html"
     found = [p for p in html.rglob("*.html") if "_static" not in p.parts]
     return {p.relative_to(html): Page(p.read_text("utf-8")) for p in found}
 
 
-def test_every_page_of_the_toc_exists(project, pages):
-    toc = book_toc(project, ["digits", "mnist-5k"])
+def test_every_page_of_the_toc_exists(book, pages):
+    toc = book_toc(book.project, book.datasets)
     files = [toc["root"], *(c["file"] for part in toc["parts"] for c in part["chapters"])]
     assert {Path(f"{f}.html") for f in files} <= set(pages)
     assert len(files) > 20
 
 
-def test_titles_are_unique(project, pages):
+def test_titles_are_unique(book, pages):
     titles = []
     for path in pages:
         if path.parts[0] == "book":
-            text = (project / "book/_build/html" / path).read_text("utf-8")
+            text = (book.built / "html" / path).read_text("utf-8")
             titles.append(re.search(r"<title>(.*?)</title>", text, re.DOTALL)[1])
     assert len(titles) == len(set(titles))
 
@@ -126,8 +155,8 @@ def test_no_page_loads_anything_from_outside(pages):
         assert not outside, f"{path} loads {outside}"
 
 
-def test_what_pages_load_is_there(project, pages):
-    html = project / "book/_build/html"
+def test_what_pages_load_is_there(book, pages):
+    html = book.built / "html"
     for path, page in pages.items():
         for url in page.loads:
             if not url.startswith("data:"):
@@ -135,8 +164,8 @@ def test_what_pages_load_is_there(project, pages):
                 assert target.exists(), f"{path} loads {url}"
 
 
-def test_links_inside_the_book_lead_somewhere(project, pages):
-    html = (project / "book/_build/html").resolve()
+def test_links_inside_the_book_lead_somewhere(book, pages):
+    html = (book.built / "html").resolve()
     checked = 0
     for path, page in pages.items():
         for link in page.links:
@@ -165,10 +194,12 @@ def test_names_that_are_spoken_hold_the_words_that_are_seen(pages):
     assert {path: page.misnamed for path, page in pages.items() if page.misnamed} == {}
 
 
-def test_lists_hold_nothing_but_items(project, pages):
+def test_lists_hold_nothing_but_items(book, pages):
     assert {path: page.misplaced for path, page in pages.items() if page.misplaced} == {}
-    text = (project / "book/_build/html/book/references.html").read_text("utf-8")
-    assert text.count('role="listitem"') == len(re.findall(r"^@", (project / "book/references.bib").read_text(), re.M))
+    text = (book.built / "html/book/references.html").read_text("utf-8")
+    assert text.count('role="listitem"') == len(
+        re.findall(r"^@", (book.project / "book/references.bib").read_text(), re.M)
+    )
 
 
 def test_links_are_of_a_kind_that_a_browser_opens(pages):
@@ -180,24 +211,24 @@ def test_the_first_page_has_a_link_where_nothing_is_followed_by_itself(pages):
     assert pages[Path("index.html")].links == ["book/intro.html"]
 
 
-def test_long_names_break_where_a_phone_ends(project):
+def test_long_names_break_where_a_phone_ends(book):
     """Names of modules in headings, which have no space, made the whole page of the API scroll sideways."""
-    style = (project / "book/_build/html/_static/book.css").read_text("utf-8")
+    style = (book.built / "html/_static/book.css").read_text("utf-8")
     for selector in (".bd-content :is(h1, h2, h3, h4)", "dl.py dt.sig"):
         assert re.search(rf"{re.escape(selector)} {{[^}}]*overflow-wrap: anywhere", style), selector
 
 
-def test_no_traceback_no_placeholder_no_machine(project, pages):
+def test_no_traceback_no_placeholder_no_machine(book, pages):
     for path in pages:
-        text = (project / "book/_build/html" / path).read_text("utf-8")
+        text = (book.built / "html" / path).read_text("utf-8")
         if path.name != "api.html":  # which shows, as an example, what an error looks like
             assert "Traceback" not in text, path
-        assert str(project) not in text, path
+        assert str(book.project) not in text, path
         assert str(Path.home()) not in text or str(Path.home()) == "/", path
 
 
-def test_no_page_shows_a_warning(project):
-    found = sorted((project / "book/pages").rglob("*.ipynb"))
+def test_no_page_shows_a_warning(book):
+    found = sorted((book.built / "pages").rglob("*.ipynb"))
     assert len(found) > 15
     for path in found:
         cells = json.loads(path.read_text("utf-8"))["cells"]
@@ -205,67 +236,75 @@ def test_no_page_shows_a_warning(project):
         assert not [o["text"] for o in outputs if o.get("name") == "stderr"], path
 
 
-def test_pages_show_verdicts_and_honest_words(project):
+def test_pages_show_verdicts_and_honest_words(book):
+    dataset = book.datasets[-1]
     for name in ("h1_communities", "h2_modularity", "h3_entropy"):
-        text = (project / f"book/_build/html/book/pages/mnist-5k/{name}.html").read_text("utf-8")
-        assert f"{name[:2].upper()} on mnist-5k: inconclusive" in text  # two networks are too few
+        text = (book.built / f"html/book/pages/{dataset}/{name}.html").read_text("utf-8")
+        assert f"{name[:2].upper()} on {dataset}: inconclusive" in text  # two networks are too few
         assert "too few runs" in text
 
 
-def test_the_api_page_documents_public_functions(project):
-    text = (project / "book/_build/html/book/api.html").read_text("utf-8")
+def test_the_api_page_documents_public_functions(book):
+    text = (book.built / "html/book/api.html").read_text("utf-8")
     for name in ("graphs.activation_pattern_graph", "hooks.capture", "correlations.session_permutation"):
         assert f'id="nbutils.{name}"' in text
 
 
-def test_nothing_happens_when_nothing_changed(project):
-    html = project / "book/_build/html/index.html"
+@pytest.mark.parametrize("book", ["small"], indirect=True)
+def test_nothing_happens_when_nothing_changed(book):
+    html = book.project / "book/_build/html/index.html"
     before = html.stat().st_mtime_ns
-    done = make(project)
+    done = book.make()
     assert done.returncode == 0
     assert "0 computed" in done.stdout
-    assert f"{len(page_jobs(project, ['digits', 'mnist-5k'], 2, 2))} up to date, 0 executed" in done.stdout
+    assert f"{len(page_jobs(book.project, book.datasets, 2, 2))} up to date, 0 executed" in done.stdout
     assert html.stat().st_mtime_ns == before
 
 
-def test_a_smaller_book(project):
-    done = make(project, "DATASETS=digits")
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    index = (project / "book/_build/html/book/intro.html").read_text("utf-8")
-    assert "pages/digits/h1_communities.html" in index
-    assert "pages/mnist-5k" not in index
-
-
-def test_wrong_make_options_are_refused(project):
+@pytest.mark.parametrize("book", ["small"], indirect=True)
+def test_wrong_make_options_are_refused(book):
     for option, words in (
         ("DATASETS=mnsit", "dataset must be one of"),
         ("DATASETS=mnist", "mnist belongs to the reference study"),
         ("SEEDS=0", "seeds: "),
     ):
-        done = make(project, option)
+        done = book.make(option)
         assert done.returncode != 0
         assert words in done.stderr
 
 
-def test_a_strict_build_fails_on_a_broken_link(project):
-    page = project / "book/glossary.md"
+@pytest.mark.release
+@pytest.mark.parametrize("book", ["whole"], indirect=True)
+def test_a_smaller_book(book):
+    done = book.make("DATASETS=digits")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    index = (book.project / "book/_build/html/book/intro.html").read_text("utf-8")
+    assert "pages/digits/h1_communities.html" in index
+    assert "pages/mnist-5k" not in index
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("book", ["whole"], indirect=True)
+def test_a_strict_build_fails_on_a_broken_link(book):
+    page = book.project / "book/glossary.md"
     text = page.read_text("utf-8")
     page.write_text(text + "\n[nowhere](no_such_page.md)\n", "utf-8")
     try:
-        assert make(project).returncode != 0
-        assert make(project).returncode != 0, "a failed build must not look up to date"
+        assert book.make().returncode != 0
+        assert book.make().returncode != 0, "a failed build must not look up to date"
     finally:
         page.write_text(text, "utf-8")
 
 
-def test_make_lab_serves_the_notebooks_and_the_book_beside_them(project):
+@pytest.mark.parametrize("book", ["small"], indirect=True)
+def test_make_lab_serves_the_notebooks_and_the_book_beside_them(book):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     options = (
         f"--no-browser --ip 127.0.0.1 --port {port} --ServerApp.port_retries=0 --IdentityProvider.token=t --allow-root"
     )
-    server = subprocess.Popen(["make", "lab", f"LAB_ARGS={options}"], cwd=project, start_new_session=True)
+    server = subprocess.Popen(["make", "lab", f"LAB_ARGS={options}"], cwd=book.project, start_new_session=True)
     try:
         for path in ("notebooks/start_here.ipynb", "book/hypotheses/h1.md"):  # templates link to ../book
             url = f"http://127.0.0.1:{port}/api/contents/{path}?content=0&token=t"

@@ -16,11 +16,15 @@ from nbutils.study.study import Study, Task, about_data, collect, compute_missin
 
 
 @pytest.fixture(scope="session")
-def reference_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def reference_tables(made_once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
     """A folder with `book/results`: the published figures, and tables of three data sets.
 
     MNIST has everything, plantvillage neither a grid of label noise nor the released code.
     """
+    return made_once("reference-tables", write_tables)
+
+
+def write_tables(folder: Path) -> None:
     study, light = Study(seeds=2, epochs=4, model="mlp:16-12"), MeasureSpec(null_draws=0)
     tasks = [_with_extras(task) for task in study.tasks()]
     memorising = Task(study.run_spec(labels="random", epochs=12, stop_at=0.95), light, "memorising")
@@ -28,12 +32,11 @@ def reference_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     released = [Task(run, light, "released", ("reconstruction",)) for run in bright]
     compute_missing([*tasks, memorising, *released], jobs=1)
     alone = [replace(task, parts="conditions") for task in tasks if task.run.labels == "true"]
-    folder, about = tmp_path_factory.mktemp("tables"), about_data(load_dataset("digits"))
+    about = about_data(load_dataset("digits"))
     shutil.copytree(Path(__file__).parents[2] / RESULTS / "published", folder / RESULTS / "published")
     kept = {"mnist": [*tasks, memorising, *released], "fashion-mnist": [*tasks, memorising], "plantvillage": alone}
     for name, chosen in kept.items():
         write_archive(folder / RESULTS / name, collect(name, chosen, about, 0))
-    return folder
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
@@ -14,7 +12,6 @@ from nbutils.measures import MeasureSpec
 from nbutils.study.archive import RESULTS, write_archive
 from nbutils.study.study import Study, Task, about_data, collect, compute_missing
 
-TEMPLATE = Path(__file__).resolve().parents[2] / "notebooks/memorising.ipynb"
 SMALL = Study(seeds=2, epochs=5, model="mlp:12-6")
 
 
@@ -28,11 +25,14 @@ def archive(folder: Path, name: str, conditions: tuple[str, ...], grid: str | No
     write_archive(folder / RESULTS / name, collect(name, tasks, about_data(load_dataset("digits")), 0))
 
 
-def test_the_page_works_with_and_without_short_runs(tmp_path):
+def test_the_page_works_with_and_without_short_runs(tmp_path, execute_page):
     archive(tmp_path, "mnist", ("true", "random"), None)
     archive(tmp_path, "plantvillage", ("true",), "")
     for study in ("mnist plantvillage", "plantvillage"):
-        outputs = executed(tmp_path, study)
+        outcome = execute_page("memorising", study=study)
+        assert outcome.status == "done", outcome.reason
+        cells = nbformat.reads(outcome.notebook, as_version=4).cells
+        outputs = [output for cell in cells if cell.cell_type == "code" for output in cell.outputs]
         assert not [o for o in outputs if o.output_type in ("error", "stream")], "pages show results, not streams"
         shown = [o.get("data", {}).get("text/html", "") for o in outputs]
         assert sum("nb-callout" in text for text in shown) == 1
@@ -45,12 +45,3 @@ def test_the_page_works_with_and_without_short_runs(tmp_path):
             assert told in box, "the box says what the table shows"
         expected = {"PlantVillage", "MNIST"} if study.startswith("mnist") else {"PlantVillage"}
         assert {row[0] for row in rows} == expected
-
-
-def executed(folder: Path, study: str) -> list:
-    command = [sys.executable, "-m", "papermill", str(TEMPLATE), str(folder / "out.ipynb"), "-p", "study", study]
-    options = ["-k", "python3", "--no-progress-bar", "--cwd", str(folder)]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr[-2000:]
-    cells = nbformat.read(folder / "out.ipynb", as_version=4).cells
-    return [output for cell in cells if cell.cell_type == "code" for output in cell.outputs]

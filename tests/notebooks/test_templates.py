@@ -1,4 +1,4 @@
-"""The house rules for notebooks, checked by machine, and every template executed by plain papermill."""
+"""The house rules for notebooks, checked by machine, and every template executed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -94,32 +95,32 @@ def test_links_of_a_template_lead_somewhere(name, root):
                 assert (FOLDER / target).exists(), target
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path, request):
-    options = ["-p", "epochs", "2"]
+def options_for(name: str, folder: Path, tables_here: Callable[[], None]) -> dict[str, object]:
+    """Parameters with which a template runs in a folder, small: one data set of those that it takes."""
     if name == "sweep_report":
-        options = ["-p", "results", str(FOLDER.parent / "book/results/width_and_density/results.parquet")]
-    elif name in ("synthesis", "robustness"):
-        options += ["-p", "study", "digits mnist-5k", "-p", "seeds", "2"]
-    elif name in ("evolution", "reconstruction", "memorising", "specification_curve"):
-        request.getfixturevalue("tables_here")()
+        return {"results": str(FOLDER.parent / "book/results/width_and_density/results.parquet")}
+    if name in ("synthesis", "robustness"):
+        return {"epochs": 2, "study": "digits mnist-5k", "seeds": 2}
+    if name in ("evolution", "reconstruction", "memorising", "specification_curve"):
+        tables_here()
         one = name in ("evolution", "reconstruction")
-        options = ["-p", "dataset", "mnist"] if one else ["-p", "study", "mnist plantvillage fashion-mnist"]
-    elif name == "speed":
-        options = ["-p", "results", str(FOLDER.parent / "benchmarks/latest.json")]
-    elif name == "reanalysis":
-        options = ["-p", "results", str(FOLDER.parent / "book/results/published/mnist_entropy.csv")]
-    elif name == "processors":
-        for folder in ("digits", "processors"):
-            shutil.copytree(FOLDER.parent / "book/results" / folder, tmp_path / "book/results" / folder)
-        options = ["-p", "study", "digits"]
-    elif name == "dataset":
-        options = ["-p", "dataset", "mnist-5k", "-p", "examples", "1000"]
-    elif name not in ("start_here", "watch_training"):
-        options += ["-p", "dataset", "mnist-5k", "-p", "seeds", "2"]
-    done = papermill_cli(name, tmp_path, *options)
-    assert done.returncode == 0, done.stderr[-2000:]
-    cells = nbformat.read(tmp_path / "out.ipynb", as_version=4).cells
+        return {"dataset": "mnist"} if one else {"study": "mnist plantvillage fashion-mnist"}
+    if name == "speed":
+        return {"results": str(FOLDER.parent / "benchmarks/latest.json")}
+    if name == "reanalysis":
+        return {"results": str(FOLDER.parent / "book/results/published/mnist_entropy.csv")}
+    if name == "processors":
+        for each in ("digits", "processors"):
+            shutil.copytree(FOLDER.parent / "book/results" / each, folder / "book/results" / each)
+        return {"study": "digits"}
+    if name == "dataset":
+        return {"dataset": "mnist-5k", "examples": 1000}
+    return (
+        {"epochs": 2} if name in ("start_here", "watch_training") else {"epochs": 2, "dataset": "mnist-5k", "seeds": 2}
+    )
+
+
+def check_outputs(name: str, cells: list) -> None:
     outputs = [o for c in cells if c.cell_type == "code" for o in c.outputs]
     assert not [o for o in outputs if o.output_type in ("error", "stream")], "pages show results, not streams"
     assert any("nb-callout" in o.get("data", {}).get("text/html", "") for o in outputs) or name in (
@@ -130,17 +131,38 @@ def test_plain_papermill_runs_it_for_every_data_set(name, tmp_path, request):
     )
 
 
+@pytest.mark.slow(5)
+@pytest.mark.parametrize("name", NAMES)
+def test_it_runs(name, tmp_path, tables_here, execute_page):
+    outcome = execute_page(name, **options_for(name, tmp_path, tables_here))
+    assert outcome.status == "done", outcome.reason
+    check_outputs(name, nbformat.reads(outcome.notebook, as_version=4).cells)
+
+
+@pytest.mark.release
+@pytest.mark.slow(15)
+@pytest.mark.parametrize("name", ["h2_modularity", "evolution"])
+def test_plain_papermill_runs_it(name, tmp_path, tables_here):
+    options = options_for(name, tmp_path, tables_here)
+    command = [sys.executable, "-m", "papermill", str(FOLDER / f"{name}.ipynb"), str(tmp_path / "out.ipynb")]
+    given = [word for key, value in options.items() for word in ("-p", key, str(value))]
+    extra = ["-k", "python3", "--no-progress-bar", "--cwd", str(tmp_path)]
+    done = subprocess.run([*command, *given, *extra], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-2000:]
+    check_outputs(name, nbformat.read(tmp_path / "out.ipynb", as_version=4).cells)
+
+
 @pytest.mark.parametrize("name", list(SOURCES))
-def test_a_page_about_missing_data_stands_without_them(name, tmp_path, monkeypatch):
+def test_a_page_about_missing_data_stands_without_them(name, tmp_path, monkeypatch, execute_page):
     """And asks no network: nothing is downloaded, and nobody answers at the proxy."""
     monkeypatch.setenv("NBUTILS_DATA", str(tmp_path / "none"))
     monkeypatch.setenv("NBUTILS_STORE", str(tmp_path / "store"))
     for proxy in ("http_proxy", "https_proxy", "HTTPS_PROXY"):
         monkeypatch.setenv(proxy, "http://127.0.0.1:9")
-    done = papermill_cli("dataset", tmp_path, "-p", "dataset", name)
-    assert done.returncode == 0, done.stderr[-2000:]
+    outcome = execute_page("dataset", dataset=name)
+    assert outcome.status == "done", outcome.reason
     assert not (tmp_path / "none").exists()
-    cells = nbformat.read(tmp_path / "out.ipynb", as_version=4).cells
+    cells = nbformat.reads(outcome.notebook, as_version=4).cells
     outputs = [o for c in cells if c.cell_type == "code" for o in c.outputs]
     text = html.unescape("".join(o.get("data", {}).get("text/html", "") for o in outputs))
     source = SOURCES[name]
@@ -160,36 +182,39 @@ def test_a_page_about_missing_data_stands_without_them(name, tmp_path, monkeypat
     assert str(tmp_path) not in text
 
 
-def test_a_page_of_committed_tables_refuses_what_these_do_not_follow(tmp_path):
-    options = ["-p", "dataset", "mnist", "-p", "source", "tables", "-p", "density", "0.1"]
-    done = papermill_cli("h2_modularity", tmp_path, *options)
-    assert done.returncode != 0
+def test_a_page_of_committed_tables_refuses_what_these_do_not_follow(execute_page):
+    outcome = execute_page("h2_modularity", dataset="mnist", source="tables", density=0.1)
+    assert outcome.status == "failed"
     words = "h2_modularity: density: the committed tables of mnist hold density = 0.05, received 0.1; source = 'live'"
-    assert words in done.stderr
+    assert words in outcome.reason
 
 
-def test_defaults_run_on_their_own(tmp_path):
-    assert papermill_cli("h2_modularity", tmp_path).returncode == 0
+@pytest.mark.slow(5)
+def test_defaults_run_on_their_own(execute_page):
+    outcome = execute_page("h2_modularity")
+    assert outcome.status == "done", outcome.reason
+
+
+@pytest.mark.slow(5)
+@pytest.mark.parametrize("name", ["h1_communities", "h2_modularity", "h3_entropy"])
+def test_a_seed_is_taken_everywhere(name, execute_page):
+    outcome = execute_page(name, dataset="digits", seed=3, seeds=2, epochs=2)
+    assert outcome.status == "done", outcome.reason
+    assert "seed = 3" in outcome.notebook
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-p", "sedes", "2"], "h2_modularity has no parameter 'sedes' (did you mean 'seeds'?)"),
-        (["-p", "seeds", "many"], "seeds: input should be a valid integer, received 'many'"),
-        (["-p", "dataset", "mnsit"], "dataset must be one of digits, mnist-5k, mnist, fashion-mnist"),
+        ({"sedes": 2}, "h2_modularity has no parameter 'sedes' (did you mean 'seeds'?)"),
+        ({"seeds": "many"}, "seeds: input should be a valid integer, received 'many'"),
+        ({"dataset": "mnsit"}, "dataset must be one of digits, mnist-5k, mnist, fashion-mnist"),
     ],
 )
-def test_wrong_parameters_stop_in_the_first_cells(options, words, tmp_path):
-    done = papermill_cli("h2_modularity", tmp_path, *options)
-    assert done.returncode != 0
-    assert words in done.stderr
-    cells = nbformat.read(tmp_path / "out.ipynb", as_version=4).cells
+def test_wrong_parameters_stop_in_the_first_cells(options, words, execute_page):
+    outcome = execute_page("h2_modularity", **options)
+    assert outcome.status == "failed"
+    assert words in outcome.reason
+    cells = nbformat.reads(outcome.notebook, as_version=4).cells
     ran = [c for c in cells if c.cell_type == "code" and c.execution_count]
     assert len(ran) <= 4
-
-
-def papermill_cli(name: str, folder: Path, *options: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "papermill", str(FOLDER / f"{name}.ipynb"), str(folder / "out.ipynb")]
-    extra = ["-k", "python3", "--no-progress-bar", "--cwd", str(folder)]
-    return subprocess.run([*command, *options, *extra], capture_output=True, text=True, timeout=600)

@@ -18,6 +18,8 @@ from nbutils.support.store import Store
 from nbutils.sweeps.report import write_report
 from nbutils.sweeps.tables import pivot, read_results, select
 
+pytestmark = pytest.mark.usefixtures("warm_server")
+
 MEASURE = (
     "import nbutils as nb\nnb.record('product', x * y, 'units', low=x * y - 1, high=x * y + 1)\nnb.record('word', name)"
 )
@@ -27,15 +29,15 @@ def results(folder: Path, name: str = "sweep") -> pd.DataFrame:
     return read_results(folder / "runs" / name / "results.parquet")
 
 
-def test_from_file_to_table_and_back(write_notebook, write_sweep, nbutils_cli, tmp_path, own_store):
+def test_from_file_to_table_and_back(write_notebook, write_sweep, command, tmp_path, own_store):
     write_notebook("# notes", MEASURE)
     file = write_sweep(fixed={"name": "z"}, grid={"x": [1, 2]}, zip=[{"y": [0.5, 3.0]}])
-    listing = nbutils_cli("sweep", file, "--dry-run")
+    listing = command("sweep", file, "--dry-run")
     assert listing.returncode == 0, listing.stderr
     assert "4 points of small.ipynb; nothing is run" in listing.stdout
     assert "0 done, 0 failed, 4 missing" in listing.stdout
     assert not (tmp_path / "runs").exists()
-    done = nbutils_cli("sweep", file, "--jobs", 2)
+    done = command("sweep", file, "--jobs", 2)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 at a time, 1 thread each, on" in done.stdout
     assert "4 finished, 0 cached, 0 failed, 0 not started" in done.stdout
@@ -64,38 +66,36 @@ def test_from_file_to_table_and_back(write_notebook, write_sweep, nbutils_cli, t
     csv = read_results(tmp_path / "runs/sweep/results.csv")
     pd.testing.assert_frame_equal(csv, table, check_dtype=False)
 
-    again = nbutils_cli("sweep", file)
+    again = command("sweep", file)
     assert "0 finished, 4 cached, 0 failed, 0 not started" in again.stdout
-    assert nbutils_cli("sweep", file, "--dry-run").stdout.count("  done ") == 4
+    assert command("sweep", file, "--dry-run").stdout.count("  done ") == 4
     pd.testing.assert_frame_equal(results(tmp_path), table)
 
 
-def test_results_in_the_terminal(write_notebook, write_sweep, nbutils_cli, own_store):
+def test_results_in_the_terminal(write_notebook, write_sweep, command, own_store):
     write_notebook(MEASURE)
     file = write_sweep(grid={"x": [1, 2], "y": [0.5, 3.0]})
-    early = nbutils_cli("results", file)
+    early = command("results", file)
     assert early.returncode == 2
     assert "run the sweep first: python -m nbutils sweep" in early.stderr
-    nbutils_cli("sweep", file)
-    shown = nbutils_cli(
-        "results", file, "--where", "metric=product", "--sort", "value", "--reverse"
-    ).stdout.splitlines()
+    command("sweep", file)
+    shown = command("results", file, "--where", "metric=product", "--sort", "value", "--reverse").stdout.splitlines()
     assert shown[1].split()[:4] == ["2", "3", "product", "6"]
     assert shown[-1] == "4 rows; 4 runs done, 0 failed"
-    grid = nbutils_cli("results", "runs/sweep/results.parquet", "--pivot", "x", "y", "--metric", "product").stdout
+    grid = command("results", "runs/sweep/results.parquet", "--pivot", "x", "y", "--metric", "product").stdout
     assert [line.split() for line in grid.splitlines()[-2:]] == [["1", "0.5", "3"], ["2", "1", "6"]]
     for wrong, words in (
         (["--where", "metrc=product"], "no column 'metrc' (did you mean 'metric'?)"),
         (["--where", "product"], "--where must be column=value, received 'product'"),
         (["--pivot", "x", "y", "--metric", "prodct"], "did you mean 'product'?), received 'prodct'"),
     ):
-        found = nbutils_cli("results", file, *wrong)
+        found = command("results", file, *wrong)
         assert found.returncode == 2
         assert words in found.stderr
 
 
 def test_failures_keep_a_row_and_their_notebook_and_are_tried_again(
-    write_notebook, write_sweep, nbutils_cli, tmp_path, own_store
+    write_notebook, write_sweep, command, tmp_path, own_store
 ):
     flag = tmp_path / "flag"
     write_notebook(
@@ -103,7 +103,7 @@ def test_failures_keep_a_row_and_their_notebook_and_are_tried_again(
         f"from pathlib import Path\nif x == 2 and not Path({str(flag)!r}).exists(): raise ValueError('no flag')",
     )
     file = write_sweep(grid={"x": [1, 2, 3]})
-    done = nbutils_cli("sweep", file)
+    done = command("sweep", file)
     assert done.returncode == 1
     assert "failed: x=2: ValueError: no flag" in done.stdout
     assert "2 finished, 0 cached, 1 failed, 0 not started" in done.stdout
@@ -115,39 +115,39 @@ def test_failures_keep_a_row_and_their_notebook_and_are_tried_again(
     assert row[["status", "reason", "metric"]].to_numpy().tolist() == [["failed", "ValueError: no flag", ""]]
     assert row["seconds"].item() > 0
     flag.touch()
-    again = nbutils_cli("sweep", file)
+    again = command("sweep", file)
     assert again.returncode == 0
     assert "1 finished, 2 cached, 0 failed" in again.stdout
     assert sorted(p.name for p in failed.parent.iterdir()) == ["small.ipynb"]
     assert set(results(tmp_path)["status"]) == {"done"}
 
 
-def test_max_failures_stops_early(write_notebook, write_sweep, nbutils_cli, own_store):
+def test_max_failures_stops_early(write_notebook, write_sweep, command, own_store):
     write_notebook("raise KeyError(x)")
-    done = nbutils_cli("sweep", write_sweep(grid={"x": list(range(9))}), "--max-failures", 2, "--jobs", 1)
+    done = command("sweep", write_sweep(grid={"x": list(range(9))}), "--max-failures", 2, "--jobs", 1)
     assert done.returncode == 1
     assert "0 finished, 0 cached, 2 failed, 7 not started" in done.stdout
 
 
-def test_only_and_force(write_notebook, write_sweep, nbutils_cli, tmp_path, own_store):
+def test_only_and_force(write_notebook, write_sweep, command, tmp_path, own_store):
     write_notebook(MEASURE, "import time\nnb.record('when', time.time())")
     file = write_sweep(grid={"x": [1, 2]})
-    assert "1 finished" in nbutils_cli("sweep", file, "--only", "x=2").stdout
+    assert "1 finished" in command("sweep", file, "--only", "x=2").stdout
     assert set(results(tmp_path)["x"]) == {2}
-    assert "1 finished, 1 cached" in nbutils_cli("sweep", file).stdout
+    assert "1 finished, 1 cached" in command("sweep", file).stdout
     before = results(tmp_path).query("metric == 'when'").set_index("x")["value"]
-    assert "1 finished, 0 cached" in nbutils_cli("sweep", file, "--only", "x=2", "--force").stdout
+    assert "1 finished, 0 cached" in command("sweep", file, "--only", "x=2", "--force").stdout
     after = results(tmp_path).query("metric == 'when'").set_index("x")["value"]
     assert after[1] == before[1]
     assert after[2] > before[2]
-    wrong = nbutils_cli("sweep", file, "--only", "x:2")
+    wrong = command("sweep", file, "--only", "x:2")
     assert wrong.returncode == 2
     assert "--only must be key=value" in wrong.stderr
 
 
-def test_mistakes_stop_everything_before_a_kernel_starts(write_notebook, write_sweep, nbutils_cli, tmp_path, own_store):
+def test_mistakes_stop_everything_before_a_kernel_starts(write_notebook, write_sweep, command, tmp_path, own_store):
     write_notebook(MEASURE)
-    done = nbutils_cli("sweep", write_sweep(grid={"x": [1, "two"]}, fixed={"zz": 1}))
+    done = command("sweep", write_sweep(grid={"x": [1, "two"]}, fixed={"zz": 1}))
     assert done.returncode == 2
     assert done.stderr.startswith("error: 2 mistakes in sweep.yml:\n- ")
     assert "Traceback" not in done.stderr
@@ -155,26 +155,22 @@ def test_mistakes_stop_everything_before_a_kernel_starts(write_notebook, write_s
     assert not own_store.exists()
 
 
-def test_points_that_left_the_sweep_are_mentioned_and_kept(
-    write_notebook, write_sweep, nbutils_cli, tmp_path, own_store
-):
+def test_points_that_left_the_sweep_are_mentioned_and_kept(write_notebook, write_sweep, command, tmp_path, own_store):
     write_notebook(MEASURE)
-    nbutils_cli("sweep", write_sweep(grid={"x": [1, 2]}))
-    done = nbutils_cli("sweep", write_sweep(grid={"x": [2, 3]}))
+    command("sweep", write_sweep(grid={"x": [1, 2]}))
+    done = command("sweep", write_sweep(grid={"x": [2, 3]}))
     assert "1 finished, 1 cached" in done.stdout
     assert "1 notebooks in runs/sweep belong to no point of the sweep any more, such as runs/sweep/x=1" in done.stdout
     assert (tmp_path / "runs/sweep/x=1/small.ipynb").exists()
     assert set(results(tmp_path)["x"]) == {2, 3}
 
 
-def test_parameters_named_like_columns_and_of_mixed_types(
-    write_notebook, write_sweep, nbutils_cli, tmp_path, own_store
-):
+def test_parameters_named_like_columns_and_of_mixed_types(write_notebook, write_sweep, command, tmp_path, own_store):
     write_notebook(
         "import nbutils as nb\nnb.record('m', 1)", parameters="value = None\nrun: int = 0\nlayers: list = [1]"
     )
     file = write_sweep(grid={"value": [None, 1, "a"], "layers": [[1, 2], [3]]}, fixed={"run": 4})
-    assert nbutils_cli("sweep", file).returncode == 0
+    assert command("sweep", file).returncode == 0
     table = results(tmp_path)
     assert set(table["parameter.value"]) == {"null", "1", '"a"'}
     assert set(table["layers"]) == {"[1, 2]", "[3]"}
@@ -182,12 +178,12 @@ def test_parameters_named_like_columns_and_of_mixed_types(
     assert set(table["value"]) == {1.0}
 
 
-def test_a_report_of_any_sweep(write_notebook, write_sweep, nbutils_cli, tmp_path, own_store, root, monkeypatch):
+def test_a_report_of_any_sweep(write_notebook, write_sweep, command, tmp_path, own_store, root, monkeypatch):
     """In a folder of its own: the report's notebook comes with the package."""
     write_notebook(MEASURE, "if x == 3 and seed == 1: raise ValueError('odd')")
     file = write_sweep(grid={"x": [1, 2, 3], "y": [0.5, 1.5]}, seeds=2)
-    nbutils_cli("sweep", file)
-    done = nbutils_cli("report", file)
+    command("sweep", file)
+    done = command("report", file)
     assert done.returncode == 0, done.stdout + done.stderr
     page = (tmp_path / "runs/sweep/report.html").read_text()
     assert "<b>10</b>" in page or "<strong>10</strong> of 12 runs" in page
@@ -208,7 +204,7 @@ def test_a_report_of_any_sweep(write_notebook, write_sweep, nbutils_cli, tmp_pat
         page = write_report(Path("runs/sweep/results.parquet")).read_text()
     assert "How to declare a sweep is in Sweeps." in page
     assert "book/" not in page, "no link that leads nowhere"
-    wrong = nbutils_cli("report", file, "--metric", "prodct")
+    wrong = command("report", file, "--metric", "prodct")
     assert wrong.returncode == 2
     assert "did you mean 'product'?" in wrong.stderr
 
@@ -233,16 +229,6 @@ def test_damaged_tables_are_named(tmp_path):
     other.write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="is not a table of results: it has no column run"):
         read_results(other)
-
-
-@pytest.mark.parametrize("name", ["h1_communities", "h2_modularity", "h3_entropy"])
-def test_plain_papermill_takes_a_seed_everywhere(name, root, tmp_path):
-    command = [sys.executable, "-m", "papermill", str(root / f"notebooks/{name}.ipynb"), str(tmp_path / "out.ipynb")]
-    options = ["-p", "dataset", "digits", "-p", "seed", "3", "-p", "seeds", "2", "-p", "epochs", "2"]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=600, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr[-2000:]
-    text = (tmp_path / "out.ipynb").read_text()
-    assert "seed = 3" in text
 
 
 def test_a_relative_folder_of_pictures_is_found_by_every_kernel(write_notebook, write_sweep, tmp_path, own_store):
@@ -285,13 +271,13 @@ def test_folders_of_the_environment_are_those_of_the_caller(write_notebook, writ
     assert len(Store("runs").addresses()) == 1
 
 
-def test_a_measurement_that_is_none_fails_its_run_only(write_notebook, write_sweep, nbutils_cli, tmp_path, own_store):
+def test_a_measurement_that_is_none_fails_its_run_only(write_notebook, write_sweep, command, tmp_path, own_store):
     row = '{"value": x} if x == 1 else {"metric": "m", "value": x}'
     write_notebook(
         f"from IPython.display import display\n"
         f"display({{'application/vnd.nbutils.measurement+json': {row}, 'text/plain': ''}}, raw=True)"
     )
-    done = nbutils_cli("sweep", write_sweep(grid={"x": [1, 2]}))
+    done = command("sweep", write_sweep(grid={"x": [1, 2]}))
     assert done.returncode == 1
     assert "failed: x=1: a measurement must have a 'metric'" in done.stdout
     assert "1 finished, 0 cached, 1 failed" in done.stdout
