@@ -14,6 +14,8 @@ import pytest
 from benchmarks.harness import Comparison, Curve, compare, run_python, run_script, table, write_json
 
 
+@pytest.mark.release
+@pytest.mark.slow(60)
 def test_the_quick_benchmark_runs(root, tmp_path):
     command = [sys.executable, "-m", "benchmarks", "--quick", "--output", str(tmp_path / "latest.json")]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=900)

@@ -525,6 +525,8 @@ def test_neurons_whose_number_changes_are_refused():
         captured(Widening(), x)
 
 
+@pytest.mark.release
+@pytest.mark.slow(20)
 def test_resnet18_at_its_own_size_needs_little_memory():
     """The default batch follows from what one example needs."""
     code = """

@@ -57,6 +57,7 @@ NAMES = (*REFERENCE, *SMALL)
 # One network of each small study is trained again in every run of the tests, one of each kind before a release.
 QUICK = [(name, "conditions") for name in SMALL]
 RELEASE = [(name, part) for name in NAMES for part in PARTS if (name, part) not in QUICK]
+pytestmark = pytest.mark.slow(4)
 KINDS = [*QUICK, *(pytest.param(*kind, marks=pytest.mark.release) for kind in RELEASE)]
 
 
@@ -154,6 +155,7 @@ def test_measures_of_stored_firing_are_equal_to_the_last_digit(studies, name):
     assert compared >= 2 * 18, "of each condition's first network, before and after training"
 
 
+@pytest.mark.release
 @pytest.mark.skipif(not AVX2, reason="portable mode needs AVX2 and FMA")
 def test_measures_of_stored_firing_are_the_same_with_other_instructions():
     """In a process whose libraries may use no more than any processor of the last ten years has."""
@@ -196,9 +198,13 @@ def test_first_steps_agree_on_every_processor(first_steps_file):
     here = [name for name in FEW if available(name)]
     for name in here:
         assert_first_steps_agree(first_steps(name), first_steps_file["plain"]["data"][name])
-    for limits in LIMITS:
-        for name, found in in_new_process(("digits",), **limits)["data"].items():
-            assert_first_steps_agree(found, first_steps_file["plain"]["data"][name])
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("limits", LIMITS, ids=["old", "avx2"])
+def test_first_steps_agree_with_other_instructions(limits, first_steps_file):
+    for name, found in in_new_process(("digits",), **limits)["data"].items():
+        assert_first_steps_agree(found, first_steps_file["plain"]["data"][name])
 
 
 def assert_first_steps_agree(found: dict, kept: dict) -> None:
@@ -238,6 +244,7 @@ def test_the_first_epochs_of_a_run_of_each_kind(studies, name, part):
             assert_same_bits(rows, extra(run, kind).rows, keys)
 
 
+@pytest.mark.release
 def test_a_whole_run_with_its_specifications(studies):
     row = first_run(studies, "mnist", "noise")
     results, run = studies["mnist"], run_once(spec_of(row))
@@ -252,6 +259,7 @@ def test_a_whole_run_with_its_specifications(studies):
         assert_same_bits(rows[rows["run"] == row["run"]], extra(run, kind).rows, [key])
 
 
+@pytest.mark.release
 @pytest.mark.skipif(not AVX2, reason="portable mode needs AVX2 and FMA")
 @pytest.mark.parametrize("name", SMALL)
 def test_whole_runs_in_portable_mode_are_the_same_bits(name, tmp_path):

@@ -24,6 +24,7 @@ from nbutils.support.store import Store
 from nbutils.support.workers import dask_runner
 from nbutils.sweeps.tables import read_results
 
+pytestmark = pytest.mark.slow(8)
 SLEEP = "import time\ntime.sleep(1.5)"
 
 
@@ -96,6 +97,7 @@ def values(folder: Path) -> list[tuple[int, float]]:
     return sorted(zip(table["x"], table["value"], strict=True))
 
 
+@pytest.mark.release
 def test_local_dask_gives_the_same_table(write_notebook, write_sweep, nbutils_cli, tmp_path, own_store, monkeypatch):
     write_notebook(RECORD)
     file = write_sweep(grid={"x": [1, 2, 3]})
@@ -109,6 +111,7 @@ def test_local_dask_gives_the_same_table(write_notebook, write_sweep, nbutils_cl
     assert values(tmp_path) == here
 
 
+@pytest.mark.release
 def test_a_worker_killed_in_mid_run(write_notebook, write_sweep, start_sweep, start_cluster, tmp_path, own_store):
     cluster = start_cluster("cluster", workers=2)
     write_notebook(log(tmp_path), SLEEP, RECORD)
@@ -125,6 +128,7 @@ def test_a_worker_killed_in_mid_run(write_notebook, write_sweep, start_sweep, st
     assert len(executed(tmp_path)) <= 8, "only what was cut off was done again"
 
 
+@pytest.mark.release
 def test_a_driver_killed_while_a_cluster_works(
     write_notebook, write_sweep, start_sweep, start_cluster, tmp_path, own_store
 ):
@@ -141,6 +145,7 @@ def test_a_driver_killed_while_a_cluster_works(
     assert len(executed(tmp_path)) == 5, "notebooks that were running finished on their workers and were found"
 
 
+@pytest.mark.release
 def test_two_clusters_share_nothing_but_the_store(
     write_notebook, write_sweep, start_sweep, start_cluster, tmp_path, own_store
 ):
@@ -158,6 +163,7 @@ def test_two_clusters_share_nothing_but_the_store(
     assert len(list((tmp_path / "runs").rglob("small.ipynb"))) == 6
 
 
+@pytest.mark.release
 def test_workers_with_a_store_of_their_own(
     write_notebook, write_sweep, start_sweep, start_cluster, tmp_path, own_store, monkeypatch
 ):
@@ -173,6 +179,7 @@ def test_workers_with_a_store_of_their_own(
     assert "2 cached" in start_sweep(file).finish()[1], "results came home over the wire"
 
 
+@pytest.mark.release
 def test_a_worker_with_another_torch_refuses(
     write_notebook, write_sweep, start_sweep, start_cluster, tmp_path, own_store, pretend_torch
 ):
@@ -197,6 +204,7 @@ def test_nobody_there_is_one_sentence(write_notebook, write_sweep, nbutils_cli, 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.release
 def test_a_lost_scheduler_is_one_line(write_notebook, write_sweep, start_sweep, start_cluster, tmp_path, own_store):
     cluster = start_cluster("cluster", workers=1)
     write_notebook(log(tmp_path), SLEEP, RECORD)

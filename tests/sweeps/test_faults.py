@@ -20,6 +20,7 @@ from sweep_helpers import RECORD, Driver, executed, log, wait_for
 from nbutils.support.store import Store
 from nbutils.sweeps.tables import read_results
 
+pytestmark = pytest.mark.slow(4)
 SLEEP = "import time\ntime.sleep(1.5)"
 
 
@@ -43,7 +44,7 @@ def check_complete(folder: Path, points: int, name: str = "sweep") -> None:
     assert not [p for p in store.folder.iterdir() if p.name.startswith(".writing-")]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.release)])
 def test_a_stopped_sweep_resumes_where_it_was(how, write_notebook, write_sweep, start_sweep, tmp_path, own_store):
     write_notebook(log(tmp_path), SLEEP, RECORD)
     file = write_sweep(grid={"x": [1, 2, 3]}, seeds=2, fixed={"y": 0.5})
@@ -67,6 +68,7 @@ def test_a_stopped_sweep_resumes_where_it_was(how, write_notebook, write_sweep, 
     check_complete(tmp_path, 6)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("depth", [2, 3], ids=["worker", "kernel"])
 def test_a_killed_worker_or_kernel_costs_one_attempt(
     depth, write_notebook, write_sweep, start_sweep, tmp_path, own_store
@@ -183,17 +185,18 @@ def test_two_sweeps_over_overlapping_grids_at_once(write_notebook, write_sweep, 
     check_complete(tmp_path, 4, "two")
 
 
+@pytest.mark.usefixtures("warm_server")
 def test_an_edited_notebook_runs_again_and_the_old_results_come_back_with_it(
-    write_notebook, write_sweep, start_sweep, tmp_path, own_store
+    write_notebook, write_sweep, command, tmp_path, own_store
 ):
     write_notebook(log(tmp_path), RECORD)
     file = write_sweep(grid={"x": [1, 2]}, seeds=1, fixed={"y": 0.5})
-    start_sweep(file).finish()
+    assert command("sweep", file).returncode == 0
     write_notebook(log(tmp_path), RECORD.replace("x + y + seed", "100 + x"))
-    assert "2 finished, 0 cached" in start_sweep(file).finish()[1]
+    assert "2 finished, 0 cached" in command("sweep", file).stdout
     assert table(tmp_path)["value"].tolist() == [101, 102]
     write_notebook(log(tmp_path), RECORD)
-    assert "0 finished, 2 cached" in start_sweep(file).finish()[1]
+    assert "0 finished, 2 cached" in command("sweep", file).stdout
     check_complete(tmp_path, 2)
 
 
@@ -231,13 +234,15 @@ def kill_one(driver: Driver, depth: int) -> None:
     assert wait_for(attempt)
 
 
-def test_two_hundred_runs_killed_five_times(write_notebook, write_sweep, start_sweep, tmp_path, own_store, monkeypatch):
+@pytest.mark.slow(20)
+@pytest.mark.parametrize("seeds", [2, pytest.param(10, marks=pytest.mark.release)], ids=["40 runs", "200 runs"])
+def test_many_runs_killed_five_times(seeds, write_notebook, write_sweep, start_sweep, tmp_path, own_store, monkeypatch):
     write_notebook(log(tmp_path), RECORD)
-    file = write_sweep(grid={"x": list(range(20))}, seeds=10, fixed={"y": 0.5})
+    file = write_sweep(grid={"x": list(range(20))}, seeds=seeds, fixed={"y": 0.5})
     rng = random.Random()
     driver, starts = start_sweep(file), 1
     for number, target in enumerate(KILLS):
-        goal = rng.randint(number * 35 + 5, number * 35 + 35)  # somewhere in this fifth of the work
+        goal = rng.randint(number * 7 + 1, number * 7 + 7) * seeds // 2  # somewhere in this fifth of the work
         process = driver.process
         assert wait_for(
             lambda goal=goal, process=process: len(Store("notebooks").addresses()) >= goal or process.poll(), 300
@@ -252,10 +257,10 @@ def test_two_hundred_runs_killed_five_times(write_notebook, write_sweep, start_s
     code, text = driver.finish(900)
     assert code == 0, text
     assert starts == 3
-    check_complete(tmp_path, 200)
+    check_complete(tmp_path, 20 * seeds)
     times = Counter(executed(tmp_path))
-    assert set(times) == {(x, seed) for x in range(20) for seed in range(10)}
-    assert sum(times.values()) <= 200 + len(KILLS) * 2, "only what was cut off was done again"
+    assert set(times) == {(x, seed) for x in range(20) for seed in range(seeds)}
+    assert sum(times.values()) <= 20 * seeds + len(KILLS) * 2, "only what was cut off was done again"
     disturbed = table(tmp_path)
 
     monkeypatch.setenv("NBUTILS_STORE", str(tmp_path / "other-store"))

@@ -16,6 +16,8 @@ from terminal import BAR, CTRL_C, HIDE, Terminal
 from nbutils.support.store import Store
 from nbutils.sweeps.tables import read_results
 
+RELEASE = pytest.mark.release
+pytestmark = pytest.mark.slow(5)
 SLEEP = "import time\ntime.sleep(1.5)"
 
 
@@ -69,7 +71,7 @@ def test_a_sweep_is_interrupted_twice(write_notebook, write_sweep, terminal, tmp
     assert set(table["status"]) == {"done"}
 
 
-@pytest.mark.parametrize("seconds", [0.4, 1.5, 3.0])
+@pytest.mark.parametrize("seconds", [pytest.param(0.4, marks=RELEASE), 1.5, pytest.param(3.0, marks=RELEASE)])
 def test_a_sweep_is_interrupted_while_it_starts(seconds, write_notebook, write_sweep, terminal, tmp_path, own_store):
     """While modules are imported, by the command and by the server of its workers."""
     started = terminal("sweep", sweep(write_notebook, write_sweep, tmp_path), "--jobs", 2)
@@ -77,6 +79,7 @@ def test_a_sweep_is_interrupted_while_it_starts(seconds, write_notebook, write_s
     interrupt_twice(started, 0.3)
 
 
+@RELEASE
 def test_training_is_interrupted_twice(terminal, own_store):
     started = terminal("run", "--datasets", "digits", "--seeds", 10, "--epochs", 300, "--jobs", 2)
     assert started.read(lambda: BAR in started.screen)
@@ -84,6 +87,7 @@ def test_training_is_interrupted_twice(terminal, own_store):
     interrupt_twice(started)
 
 
+@RELEASE
 def test_pages_are_interrupted_twice(terminal, tmp_path, own_store, root):
     (tmp_path / "notebooks").symlink_to(root / "notebooks")
     page = "book/pages/digits/h1_communities"
@@ -94,7 +98,10 @@ def test_pages_are_interrupted_twice(terminal, tmp_path, own_store, root):
     interrupt_twice(started)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=RELEASE), pytest.param(signal.SIGKILL, marks=RELEASE)],
+)
 def test_a_sweep_ended_from_outside_leaves_nothing(
     number, write_notebook, write_sweep, terminal, temporary, tmp_path, own_store
 ):

@@ -8,9 +8,12 @@ import sys
 from pathlib import Path
 
 import nbformat
+import pytest
 
 from nbutils.sweeps.grid import load_sweep
 from nbutils.sweeps.tables import read_results
+
+pytestmark = pytest.mark.usefixtures("warm_server")
 
 EVERYTHING = """
 import matplotlib.pyplot as plt
@@ -56,7 +59,7 @@ def test_a_warm_kernel_gives_what_plain_papermill_gives(write_notebook, write_sw
     assert any("image/png" in o.get("data", {}) for o in warm[2]), "figures are drawn"
 
 
-def test_kernels_are_isolated_from_one_another(write_notebook, write_sweep, nbutils_cli, tmp_path, own_store):
+def test_kernels_are_isolated_from_one_another(write_notebook, write_sweep, command, tmp_path, own_store):
     dirty = """
 import os, sys
 import matplotlib as mpl, nbutils, numpy as np, pandas as pd
@@ -73,7 +76,7 @@ nbutils.record("unseeded too", random.random())
 import debugpy
 """
     write_notebook(dirty)
-    done = nbutils_cli("sweep", write_sweep(grid={"x": [1, 2, 3, 4]}), "--jobs", 2)
+    done = command("sweep", write_sweep(grid={"x": [1, 2, 3, 4]}), "--jobs", 2)
     assert done.returncode == 0, done.stdout
     table = read_results(tmp_path / "runs/sweep/results.parquet").pivot(index="x", columns="metric", values="value")
     assert (table["poisoned"] == 0).all()
@@ -81,7 +84,7 @@ import debugpy
     assert table["unseeded too"].nunique() == 4
 
 
-def test_another_kernel_starts_cold(write_notebook, write_sweep, nbutils_cli, tmp_path, own_store, monkeypatch):
+def test_another_kernel_starts_cold(write_notebook, write_sweep, command, tmp_path, own_store, monkeypatch):
     spec = tmp_path / "jupyter/kernels/other"
     spec.mkdir(parents=True)
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -94,16 +97,16 @@ def test_another_kernel_starts_cold(write_notebook, write_sweep, nbutils_cli, tm
         notebook.metadata["kernelspec"] = {"name": name, "display_name": name, "language": "python"}
         notebook.cells[1].source += f"\n# {name}"
         nbformat.write(notebook, path)
-        done = nbutils_cli("sweep", write_sweep(name, grid={"x": [1]}))
+        done = command("sweep", write_sweep(name, grid={"x": [1]}))
         assert done.returncode == code, done.stdout
         assert words in done.stdout + done.stderr
     assert outputs(tmp_path / "runs/other/x=1/small.ipynb")[2][0]["text"] == "yes\n"
 
 
-def test_a_sweep_leaves_no_history(write_notebook, write_sweep, nbutils_cli, tmp_path, own_store, monkeypatch):
+def test_a_sweep_leaves_no_history(write_notebook, write_sweep, command, tmp_path, own_store, monkeypatch):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     write_notebook("print('a secret of this sweep')")
-    assert nbutils_cli("sweep", write_sweep(grid={"x": [1]})).returncode == 0
+    assert command("sweep", write_sweep(grid={"x": [1]})).returncode == 0
     history = tmp_path / "ipython/profile_default/history.sqlite"
     assert not history.exists() or b"a secret" not in history.read_bytes()
 

@@ -6,6 +6,7 @@ import json
 from importlib.metadata import version
 
 import nbformat
+import pytest
 from sweep_helpers import RECORD, executed, log
 
 from nbutils.sweeps.tables import read_results
@@ -42,6 +43,7 @@ def test_rows_of_another_torch_are_not_served(
     assert len(executed(tmp_path)) == 4
 
 
+@pytest.mark.release
 def test_runs_of_another_torch_are_listed_as_such(nbutils_cli, tmp_path, own_store, monkeypatch, pretend_torch):
     small = ["run", "--datasets", "digits", "--seeds", "1", "--epochs", "1", "--jobs", "1"]
     with monkeypatch.context() as patch:
@@ -59,17 +61,18 @@ def test_runs_of_another_torch_are_listed_as_such(nbutils_cli, tmp_path, own_sto
     assert pruned.count(" done ") == 8
 
 
+@pytest.mark.usefixtures("warm_server")
 def test_an_edit_of_text_reaches_the_notebooks_of_a_sweep_without_a_kernel(
-    write_notebook, write_sweep, nbutils_cli, tmp_path, own_store
+    write_notebook, write_sweep, command, tmp_path, own_store
 ):
     notebook = write_notebook(log(tmp_path), RECORD)
     file = write_sweep(grid={"x": [1, 2]}, fixed={"y": 0.5})
-    nbutils_cli("sweep", file)
+    command("sweep", file)
     table = read_results(tmp_path / "runs/sweep/results.parquet")
     template = nbformat.read(notebook, as_version=4)
     template.cells.insert(0, nbformat.v4.new_markdown_cell("What this is about.", id="about"))
     nbformat.write(template, notebook)
-    again = nbutils_cli("sweep", file)
+    again = command("sweep", file)
     assert "0 finished, 2 cached" in again.stdout
     assert len(executed(tmp_path)) == 2
     for x in (1, 2):

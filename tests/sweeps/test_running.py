@@ -18,7 +18,7 @@ from nbutils.support.store import Store
 from nbutils.sweeps.report import write_report
 from nbutils.sweeps.tables import pivot, read_results, select
 
-pytestmark = pytest.mark.usefixtures("warm_server")
+pytestmark = [pytest.mark.usefixtures("warm_server"), pytest.mark.slow(2)]
 
 MEASURE = (
     "import nbutils as nb\nnb.record('product', x * y, 'units', low=x * y - 1, high=x * y + 1)\nnb.record('word', name)"
