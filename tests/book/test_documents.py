@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-import sys
 from collections import OrderedDict
 from importlib import import_module
 from pathlib import Path
@@ -88,11 +87,9 @@ def test_sweeps_in_the_documents_are_sweeps(tmp_path):
         assert f"| `{name}` |" in text, name
 
 
-def test_every_option_of_a_sweep_is_explained():
+def test_every_option_of_a_sweep_is_explained(command):
     text = (ROOT / "book/sweeps.md").read_text("utf-8")
-    options = subprocess.run(
-        [sys.executable, "-m", "nbutils", "sweep", "--help"], capture_output=True, text=True
-    ).stdout
+    options = command("sweep", "--help").stdout
     for option in set(re.findall(r"--[a-z-]+", options)) - {"--help"}:
         assert option in text, option
 

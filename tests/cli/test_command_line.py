@@ -13,11 +13,11 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-m", "nbutils", *arguments], capture_output=True, text=True)
 
 
-def test_help_names_every_command():
-    text = run("--help").stdout
-    for command in ("run", "pages", "glance", "runs", "sweep", "results", "report"):
-        assert command in text
-        assert run(command, "--help").returncode == 0
+def test_help_names_every_command(command):
+    text = command("--help").stdout
+    for name in ("run", "pages", "glance", "runs", "sweep", "results", "report"):
+        assert name in text
+        assert command(name, "--help").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -39,27 +39,27 @@ def test_bad_input_is_one_sentence_before_anything_starts(arguments, words, own_
     assert not own_store.exists()
 
 
-def test_unknown_options_are_refused(own_store):
+def test_unknown_options_are_refused(own_store, command):
     for arguments in (["run", "--sedes", "3"], ["train"], [], ["run", "--jobs", "0"]):
-        done = run(*arguments)
+        done = command(*arguments)
         assert done.returncode == 2
         assert "usage:" in done.stderr
         assert "Traceback" not in done.stderr
     assert not own_store.exists()
 
 
-def test_run_then_list_then_run_again(own_store):
-    first = run("run", "--datasets", "digits", "--seeds", "1", "--epochs", "1", "--jobs", "2")
+def test_run_then_list_then_run_again(own_store, command):
+    first = command("run", "--datasets", "digits", "--seeds", "1", "--epochs", "1", "--jobs", "2")
     assert first.returncode == 0, first.stderr
     assert "0 were there, 8 computed, 0 failed" in first.stdout
     assert "8/8 runs" in first.stdout
-    listing = run("runs")
+    listing = command("runs")
     assert "8 runs," in listing.stdout
     assert "mixed:0.5" in listing.stdout
-    second = run("run", "--datasets", "digits", "--seeds", "1", "--epochs", "1")
+    second = command("run", "--datasets", "digits", "--seeds", "1", "--epochs", "1")
     assert "8 were there, 0 computed, 0 failed" in second.stdout
-    assert "0 runs," in run("runs", "--dataset", "mnist-5k").stdout
-    assert "Removed 0 results" in run("runs", "--prune").stdout
+    assert "0 runs," in command("runs", "--dataset", "mnist-5k").stdout
+    assert "Removed 0 results" in command("runs", "--prune").stdout
 
 
 def test_output_may_be_cut_off(root):

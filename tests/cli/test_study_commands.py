@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from nbutils.cli import DATASETS, main
@@ -77,7 +74,7 @@ def test_tables_of_a_small_study_spare_its_training(monkeypatch, own_store, tmp_
     assert other["digits"].seeds == 1, "tables of another study are not taken for it"
 
 
-def test_wrong_names_are_refused():
-    done = subprocess.run([sys.executable, "-m", "nbutils", "study", "minst"], capture_output=True, text=True)
+def test_wrong_names_are_refused(command):
+    done = command("study", "minst")
     assert done.returncode == 2
     assert "invalid choice: 'minst'" in done.stderr

@@ -82,7 +82,10 @@ def test_other_names_are_refused(name):
         parse_name(name)
 
 
-@pytest.mark.parametrize("name", THERE)
+LARGE = [name for name in THERE if name in ("cifar10", "plantvillage")]
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.release) if n in LARGE else n for n in THERE])
 def test_public_data_sets_are_whole(name):
     data = load_dataset(name)
     shape = {"mnist": (28, 28), "fashion-mnist": (28, 28), "cifar10": (32, 32, 3), "plantvillage": (64, 64, 3)}[name]

@@ -503,7 +503,7 @@ def test_names_in_one_text():
         check_parameters("synthesis", {"study": "'folder:/my letters"})
 
 
-def test_the_command_runs_on_a_folder_with_a_space(tmp_path, own_store):
+def test_the_command_runs_on_a_folder_with_a_space(tmp_path, own_store, command):
     """Asked for by a relative path, from a folder of its own."""
     rng = np.random.default_rng(0)
     for label in ("a $5 b", "c"):
@@ -512,18 +512,13 @@ def test_the_command_runs_on_a_folder_with_a_space(tmp_path, own_store):
                 tmp_path / "my 'new' letters" / label / f"{number}.png", rng.integers(256, size=(6, 6), dtype=np.uint8)
             )
     options = ["--seeds", "1", "--epochs", "1", "--jobs", "2"]
-    command = [sys.executable, "-m", "nbutils", "run", "--datasets", "folder:my 'new' letters", *options]
-    environment = {**os.environ, "PYTHONPATH": str(Path(pictures.__file__).parents[2])}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = command("run", "--datasets", "folder:my 'new' letters", *options)
     assert done.returncode == 0, done.stderr
     assert f"on folder:{tmp_path}/my 'new' letters;" in done.stdout
     assert "0 failed" in done.stdout
-    again = subprocess.run(
-        [*command[:5], f"folder:{tmp_path}/my 'new' letters", *options], env=environment, capture_output=True, text=True
-    )
+    again = command("run", "--datasets", f"folder:{tmp_path}/my 'new' letters", *options, folder=Path.cwd())
     assert " 0 computed" in again.stdout, again.stdout + again.stderr
-    listing = [sys.executable, "-m", "nbutils", "runs", "--dataset", "folder:my 'new' letters"]
-    there = subprocess.run(listing, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    there = command("runs", "--dataset", "folder:my 'new' letters")
     assert there.returncode == 0, there.stderr
     assert there.stdout.count(f"folder:{tmp_path}/my 'new' letters") > 5
 

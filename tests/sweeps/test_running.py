@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
@@ -231,7 +228,9 @@ def test_damaged_tables_are_named(tmp_path):
         read_results(other)
 
 
-def test_a_relative_folder_of_pictures_is_found_by_every_kernel(write_notebook, write_sweep, tmp_path, own_store):
+def test_a_relative_folder_of_pictures_is_found_by_every_kernel(
+    write_notebook, write_sweep, command, tmp_path, own_store
+):
     """The sweep is started in a folder that is neither that of the notebook nor that of the sweep file."""
     for label in ("a", "b"):
         (tmp_path / "home/my letters" / label).mkdir(parents=True)
@@ -240,30 +239,23 @@ def test_a_relative_folder_of_pictures_is_found_by_every_kernel(write_notebook, 
     count = "import nbutils as nb\nnb.record('images', len(nb.load_dataset(dataset).train_pixels))"
     write_notebook(count, parameters='dataset: str = "digits"')
     file = write_sweep(grid={"dataset": ["folder:my letters", "folder:my letters@2"]})
-    done = subprocess.run(
-        [sys.executable, "-m", "nbutils", "sweep", file, "--jobs", "2"],
-        cwd=tmp_path / "home",
-        capture_output=True,
-        text=True,
-    )
+    done = command("sweep", file, "--jobs", 2, folder=tmp_path / "home")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 finished, 0 cached, 0 failed" in done.stdout
     table = results(tmp_path / "home")
     assert table["value"].tolist() == [4, 4]
 
 
-def test_folders_of_the_environment_are_those_of_the_caller(write_notebook, write_sweep, tmp_path, monkeypatch):
+def test_folders_of_the_environment_are_those_of_the_caller(
+    write_notebook, write_sweep, command, tmp_path, monkeypatch
+):
     """Kernels, which work beside the notebook, look for data and results where the command was started."""
     (tmp_path / "home").mkdir()
     where = "import nbutils as nb\nfrom nbutils.data.sources import data_folder\nnb.record('data', str(data_folder()))"
     write_notebook(f"{where}\nnb.run_once(nb.RunSpec(epochs=1, model='mlp:4'))")
-    done = subprocess.run(
-        [sys.executable, "-m", "nbutils", "sweep", write_sweep(grid={"x": [1]}), "--jobs", "1"],
-        cwd=tmp_path / "home",
-        env={**os.environ, "NBUTILS_DATA": "data", "NBUTILS_STORE": "store"},
-        capture_output=True,
-        text=True,
-    )
+    monkeypatch.setenv("NBUTILS_DATA", "data")
+    monkeypatch.setenv("NBUTILS_STORE", "store")
+    done = command("sweep", write_sweep(grid={"x": [1]}), "--jobs", 1, folder=tmp_path / "home")
     assert done.returncode == 0, done.stdout + done.stderr
     assert results(tmp_path / "home")["text"].tolist() == [str(tmp_path / "home/data")]
     assert not (tmp_path / "store").exists()
