@@ -110,7 +110,14 @@ _WHERE = {
         "switch_words",
         "switched",
     ),
-    "pages.robustness": ("attacks", "control_outcomes", "control_shares", "made_up_study", "survival", "WORLDS"),
+    "pages.robustness": (
+        "control_outcomes",
+        "control_shares",
+        "perturbations",
+        "robustness_table",
+        "SCENARIOS",
+        "simulated_study",
+    ),
     "pages.specification_curve": (
         "agreement",
         "choice_effects",

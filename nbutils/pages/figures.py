@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from nbutils.stats import correlation
@@ -20,7 +19,6 @@ from nbutils.support.display import GREY, INK, VERDICT_COLOURS, figure_style, in
 __all__ = [
     "CONDITION_COLOURS",
     "CONDITION_NAMES",
-    "attack_matrix",
     "conditions_in",
     "forest",
     "learning_curves",
@@ -38,7 +36,6 @@ OUTCOMES = {
     "opposite": (VERDICT_COLOURS["refuted"], "X", 52),
     "too few runs": (VERDICT_COLOURS["inconclusive"], ".", 36),
 }
-REGISTERED = "as registered"
 WIDTH = 7.6  # inches of a figure, however many panels it has
 CONDITION_COLOURS = {"true": "#3b82c4", "mixed:0.5": "#d97a1a", "random": "#a35cc4"}
 
@@ -158,55 +155,6 @@ def noise_scatter(grid: pd.DataFrame, measures: Sequence[str]) -> Figure:
         axes[0][0].set_ylabel("test accuracy")
         bar = fig.colorbar(points, ax=axes, label="symmetric label noise", shrink=0.85)
         bar.ax.set_ylim(0, 1)
-        plt.close(fig)
-    return fig
-
-
-def attack_matrix(table: pd.DataFrame) -> Figure:
-    """Which attacks flip which outcome: a row per attack, a column per data set.
-
-    Each test begins with the row of its registered outcome. Colour and shape: outcome. Shaded: an outcome that is not
-    the registered one; framed: one that changes the verdict, too.
-
-    Args:
-        table: rows of :func:`nbutils.pages.robustness.attacks`, best those of one hypothesis.
-
-    Returns:
-        The figure.
-
-    Raises:
-        ValueError: the table has no rows.
-    """
-    if table.empty:
-        raise ValueError("table must have at least one row, received none")
-    names = list(dict.fromkeys(table["dataset"]))
-    registered = table.drop_duplicates(["dataset", "test"]).assign(attack=REGISTERED, flipped=False, moved=False)
-    whole = pd.concat([registered.assign(outcome=registered["registered"]), table])
-    rows = [(test, a) for test, own in whole.groupby("test") for a in ("", *dict.fromkeys(own["attack"]))]
-    with figure_style():
-        fig, ax = plt.subplots(figsize=(3.4 + 0.75 * len(names), 0.9 + 0.2 * len(rows)))
-        for item in whole.itertuples():
-            x, y = names.index(item.dataset), rows.index((item.test, item.attack))
-            colour, marker, size = OUTCOMES[item.outcome]
-            if item.flipped:
-                edge = {"edgecolor": INK if item.moved else "none", "facecolor": f"{colour}38"}
-                ax.add_patch(plt.Rectangle((x - 0.42, y - 0.46), 0.84, 0.92, lw=1.1, **edge))
-            ax.scatter(x, y, marker=marker, s=size, color=colour, linewidths=0)
-        labels = [name or test for test, name in rows]
-        ax.set(yticks=range(len(rows)), xlim=(-0.6, len(names) - 0.4), ylim=(len(rows) - 0.4, -0.6))
-        ax.set_yticklabels(labels, fontsize=8.5)
-        for label, (_, name) in zip(ax.get_yticklabels(), rows, strict=True):
-            label.set_fontweight("normal" if name else "bold")
-        ax.set_xticks(range(len(names)), map(in_figure, names), rotation=30, ha="left", fontsize=8.5)
-        ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
-        ax.grid(visible=False)
-        ax.spines[["left", "bottom"]].set_visible(False)
-        shown = [word for word in OUTCOMES if word in set(whole["outcome"])]
-        handles = [
-            Line2D([], [], ls="", color=OUTCOMES[word][0], marker=OUTCOMES[word][1], ms=6.5, mew=0, label=word)
-            for word in shown
-        ]
-        fig.legend(handles=handles, loc="outside lower center", ncols=len(handles))
         plt.close(fig)
     return fig
 

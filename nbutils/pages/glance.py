@@ -10,7 +10,7 @@ import matplotlib as mpl
 import pandas as pd
 
 from nbutils.pages.figures import forest
-from nbutils.study.conclusions import living_sentence
+from nbutils.study.conclusions import active_sentence, active_verdicts
 from nbutils.study.hypotheses import MAIN_TESTS, Evidence, headline, is_registered
 from nbutils.study.results import Results
 from nbutils.study.study import NOISE_SEEDS
@@ -47,7 +47,7 @@ def glance_text(results: Sequence[Results], evidence: Sequence[Evidence]) -> str
         f"trained at commit {commits}."
     )
     figure = f"![Effects of the pre-specified tests with intervals; grey where nothing can be measured]({FIGURE})"
-    paragraphs = [figure, source, *filter(None, [living_sentence(results, evidence)])]
+    paragraphs = [figure, source, *filter(None, [active_sentence(active_verdicts(results, evidence))])]
     return "\n".join([START, "", *rows, "", "\n\n".join(paragraphs), "", END])
 
 

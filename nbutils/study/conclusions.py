@@ -1,4 +1,4 @@
-"""What the studies say together: verdicts as words, baselines beside every measure, and confounds held fixed."""
+"""What the studies say together: baselines beside every measure, active neurons only, and confounds held fixed."""
 
 from __future__ import annotations
 
@@ -11,31 +11,24 @@ import pandas as pd
 
 from nbutils.series import correlation_test, partial_correlation, partial_from
 from nbutils.stats import holm, resampled_spearman
-from nbutils.study.comparisons import BASELINES, between_run_table, naive_table, selectivity_share
-from nbutils.study.hypotheses import H2_MEASURE, H3_MEASURE, RULES, Evidence, h1_evidence, is_registered, verdict
+from nbutils.study.comparisons import between_run_table
+from nbutils.study.hypotheses import H2_MEASURE, H3_MEASURE, RULES, Evidence, h1_evidence, headline, is_registered
+from nbutils.study.perturbations import active_only, with_active
 from nbutils.study.results import Results
-from nbutils.study.sceptic import living_only, with_living
-from nbutils.support.display import format_number, interval_text
+from nbutils.support.display import interval_text
 
 __all__ = [
     "GIVEN",
+    "active_sentence",
+    "active_verdicts",
     "baseline_ranks",
     "counted",
     "held_fixed",
-    "held_fixed_sentence",
     "held_fixed_table",
-    "held_fixed_words",
-    "hypothesis_sentence",
-    "living_sentence",
     "living_table",
     "partial_between",
-    "preference_sentence",
-    "rank_sentence",
-    "shared_sign_sentence",
     "within_levels",
 ]
-
-WORDS = ("supported", "not supported", "refuted", "not measurable", "inconclusive")
 
 
 def counted(names: Sequence[str]) -> str:
@@ -48,58 +41,6 @@ def counted(names: Sequence[str]) -> str:
     if len(names) < 2:
         return names[0] if names else "none"
     return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def hypothesis_sentence(evidence: Sequence[Evidence], hypothesis: str) -> str:
-    """Where a hypothesis holds, and which of its tests it misses where it does not.
-
-    Args:
-        evidence: all tests of a study, adjusted.
-        hypothesis: "H1", "H2" or "H3".
-
-    Returns:
-        One sentence or two.
-
-    Raises:
-        ValueError: no test of this hypothesis.
-
-    Examples:
-        >>> test = Evidence("digits", "true", "H1", "H1a null", "Q above its null", 0.5, 0.4, 0.6)
-        >>> hypothesis_sentence([test], "H1")
-        '**H1** is supported on digits.'
-    """
-    own = [e for e in evidence if e.hypothesis == hypothesis and is_registered(e)]
-    if not own:
-        raise ValueError(f"evidence holds no registered test of {hypothesis!r}")
-    names = list(dict.fromkeys(e.dataset for e in own))
-    words = {name: verdict([e for e in own if e.dataset == name]) for name in names}
-    parts = [f"{word} on {counted([n for n in names if words[n] == word])}" for word in WORDS if word in words.values()]
-    text = f"**{hypothesis}** is {counted(parts)}."
-    missed = {e.test: [] for e in own if e.outcome in ("fails", "opposite")}
-    for test in missed:
-        missed[test] = [e.dataset for e in own if e.test == test and e.outcome in ("fails", "opposite")]
-    if missed:
-        reasons = [f"{test} on {counted(places)}" for test, places in missed.items()]
-        text += f" Tests that did not pass: {'; '.join(reasons)}."
-    return text
-
-
-def preference_sentence(results: Sequence[Results]) -> str:
-    """On which data sets class preference alone makes graphs as modular as real ones (H1c), with true labels.
-
-    Args:
-        results: of each data set.
-
-    Returns:
-        A sentence; a data set on which the 95 % interval of the share holds 1 is left open.
-    """
-    found: dict[str, list[str]] = {}
-    for result in results:
-        row = selectivity_share(result.conditions()).set_index("labels").loc["true"]
-        word = "at least as" if row["low"] >= 1 else "less" if row["high"] < 1 else "not clearly more or less"
-        found.setdefault(word, []).append(result.dataset)
-    parts = [f"{word} modular on {counted(names)}" for word, names in found.items()]
-    return f"Beside real firing, class preference alone makes graphs that are {'; '.join(parts)}."
 
 
 def baseline_ranks(results: Sequence[Results]) -> pd.DataFrame:
@@ -116,94 +57,59 @@ def baseline_ranks(results: Sequence[Results]) -> pd.DataFrame:
     """
     gridded = [r for r in results if len(r.noise_grid())]
     if not gridded:
-        names = counted([r.dataset for r in results])
-        raise ValueError(f"study must hold a data set with a grid of label noise, received {names}")
+        names = ", ".join(r.dataset for r in results)
+        raise ValueError(f"study must hold a data set with a grid of label noise, received {names or 'none'}")
     tables = [between_run_table(r.noise_grid(), draws=2).set_index("measure")["rho"] for r in gridded]
     found = pd.concat(tables, axis=1, keys=[r.dataset for r in gridded])
     found["mean"] = found.abs().mean(axis=1)
     return found.sort_values("mean", ascending=False).rename_axis("measure").reset_index()
 
 
-def rank_sentence(ranks: pd.DataFrame, measure: str) -> str:
-    """Where a measure stands among all, and what stands above it.
+def active_verdicts(results: Sequence[Results], evidence: Sequence[Evidence]) -> pd.DataFrame:
+    """What the verdicts on H1 would be on graphs of active neurons only.
+
+    The tests of H1 on active neurons take the place of the pre-specified ones and share the correction with all others.
 
     Args:
-        ranks: see :func:`baseline_ranks`.
-        measure: column, such as "modularity".
-
-    Returns:
-        One sentence.
-
-    Examples:
-        >>> ranks = pd.DataFrame({"measure": ["margin", "modularity Q (H2)"], "mean": [0.9, 0.8]})
-        >>> rank_sentence(ranks, "modularity")
-        'By the strength of that correlation, modularity Q (H2) is number 2 of 2, after margin.'
-    """
-    name = BASELINES[measure]
-    place = int(ranks.index[ranks["measure"] == name][0])
-    above = list(ranks["measure"][:place])
-    if place > 3:
-        above = [*above[:3], f"{place - 3} others"]
-    after = f", after {counted(above)}" if place else ""
-    return f"By the strength of that correlation, {name} is number {place + 1} of {len(ranks)}{after}."
-
-
-def shared_sign_sentence(results: Sequence[Results]) -> str:
-    """How modularity goes with training accuracy within runs, which all networks may share and H2a does not count.
-
-    Args:
-        results: of each data set.
-    """
-    found = []
-    for result in results:
-        table = result.conditions()
-        rho = naive_table(table[table["labels"] == "true"], H2_MEASURE)["ρ, trained"].iloc[0]
-        found.append(f"{format_number(rho, 2)} on {result.dataset}")
-    return (
-        f"Within a run with true labels, modularity and training accuracy correlate by {counted(found)} (Spearman, "
-        "trained epochs, means over networks). What networks share of this is no evidence for H2a, and none against it."
-    )
-
-
-def living_sentence(results: Sequence[Results], evidence: Sequence[Evidence]) -> str:
-    """How many neurons died, and what the verdicts on H1 would be on graphs of living neurons only.
-
-    The tests of H1 on living neurons take the place of the registered ones, and share the correction with all others.
-
-    Args:
-        results: of each data set; those on which living neurons were not measured alone are left out.
+        results: of each data set; those on which active neurons were not measured alone are left out.
         evidence: all tests of the study, adjusted.
 
     Returns:
-        Two sentences; nothing without such a data set.
+        One row per data set: `dataset`, `never fire` (share of neurons after training), and the verdicts with
+        `all neurons` and with `active neurons`.
     """
-    dead, living = [], {}
+    silent, alone = {}, {}
     for result in (r for r in results if "living" in r.extras):
-        table = with_living(result).conditions()
+        table = with_active(result).conditions()
         last = table[(table["labels"] == "true") & (table["epoch"] == table["epoch"].max())]
-        dead.append(f"{last['dead_share'].mean():.0%} on {result.dataset}")
-        living |= {(result.dataset, e.test): e for e in h1_evidence(living_only(table), "true")}
-    if not dead:
-        return ""
-    registered = [e for e in evidence if is_registered(e)]
-    changed = [replace(living.get((e.dataset, e.test), e), dataset=e.dataset) for e in registered]
+        silent[result.dataset] = last["dead_share"].mean()
+        alone |= {(result.dataset, e.test): e for e in h1_evidence(active_only(table), "true")}
+    decisive = [e for e in evidence if is_registered(e)]
+    changed = [replace(alone.get((e.dataset, e.test), e), dataset=e.dataset) for e in decisive]
     tested = [i for i, e in enumerate(changed) if np.isfinite(e.p_value)]
     for i, p_value in zip(tested, holm([changed[i].p_value for i in tested]), strict=True):
         changed[i] = replace(changed[i], adjusted=float(p_value))
-    words, moved = {}, []
-    for name in dict.fromkeys(name for name, _ in living):
-        was, word = (_h1_word(tests, name) for tests in (registered, changed))
-        words.setdefault(word, []).append(name)
-        moved += [f"{name} (registered: {was})"] if was != word else []
-    found = "; ".join(f"{word} on {counted(names)}" for word, names in words.items())
+    rows = [(name, share, *(headline(e, name, "H1")[0] for e in (decisive, changed))) for name, share in silent.items()]
+    return pd.DataFrame(rows, columns=["dataset", "never fire", "all neurons", "active neurons"])
+
+
+def active_sentence(table: pd.DataFrame) -> str:
+    """A table of :func:`active_verdicts` in two sentences; nothing without a row."""
+    if table.empty:
+        return ""
+    silent = counted([f"{row['never fire']:.0%} on {row['dataset']}" for _, row in table.iterrows()])
+    groups = table.groupby("active neurons", sort=False)["dataset"].agg(list)
+    moved = table[table["all neurons"] != table["active neurons"]]
+    others = counted([f"{row['dataset']} (pre-specified: {row['all neurons']})" for _, row in moved.iterrows()])
+    words = "; ".join(f"{word} on {counted(names)}" for word, names in groups.items())
     return (
-        f"Neurons that never fire after training: {counted(dead)}. On graphs of living neurons only, **H1** would be "
-        f"{found}; that is another verdict on {counted(moved)}."
+        f"Neurons that never fire after training: {silent}. On graphs of active neurons only, **H1** would be "
+        f"{words}; that is another verdict on {others}."
     )
 
 
 def living_table(results: Results) -> pd.DataFrame:
-    """The tests of H1 on the graph of all neurons and on that of living ones.
+    """The tests of H1 on the graph of all neurons and on that of active ones.
 
     Args:
         results: of one data set, with the extra "living".
@@ -211,14 +117,10 @@ def living_table(results: Results) -> pd.DataFrame:
     Returns:
         One row per test with true labels: `test`, `effect`, and the estimates with their 95 % intervals as text.
     """
-    table = with_living(results).conditions()
-    pairs = zip(h1_evidence(table, "true"), h1_evidence(living_only(table), "true"), strict=True)
+    table = with_active(results).conditions()
+    pairs = zip(h1_evidence(table, "true"), h1_evidence(active_only(table), "true"), strict=True)
     rows = [(a.test, a.question, *(interval_text(e.estimate, e.low, e.high) for e in (a, b))) for a, b in pairs]
-    return pd.DataFrame(rows, columns=["test", "effect", "all neurons", "living neurons"])
-
-
-def _h1_word(evidence: Sequence[Evidence], dataset: str) -> str:
-    return verdict([e for e in evidence if (e.dataset, e.hypothesis) == (dataset, "H1")])
+    return pd.DataFrame(rows, columns=["test", "effect", "all neurons", "active neurons"])
 
 
 # What is held fixed between networks.
@@ -228,13 +130,13 @@ GIVEN = {
     "train_accuracy": "given training accuracy",
     "noise": "given the noise level",
 }
-# What goes with test accuracy, where something else is held fixed; the last, which should, is a yardstick.
+# What may be associated with test accuracy with something else held fixed; the last should, a positive control.
 HELD = {
     H2_MEASURE: "modularity",
     H3_MEASURE: "pattern entropy",
-    "true_accuracy": "yardstick",
+    "binned_entropy": "paper's entropy",
+    "true_accuracy": "positive control",
 }
-YARDSTICK = "true_accuracy"
 
 
 def partial_between(
@@ -304,7 +206,7 @@ def within_levels(measure: Any, accuracy: Any, level: Any) -> tuple[float, tuple
 
 
 def held_fixed_table(grid: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """How a measure goes with test accuracy between runs, where something else is the same.
+    """How a measure is associated with test accuracy between runs, where something else is the same.
 
     Args:
         grid: rows of the noise grid of one data set.
@@ -324,43 +226,20 @@ def held_fixed_table(grid: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def held_fixed(results: Sequence[Results]) -> pd.DataFrame:
-    """How modularity, pattern entropy and a yardstick go with test accuracy where something else is the same.
+    """How measures are associated with test accuracy where something else is the same, on every data set.
 
     Args:
         results: of each data set; those without a grid of label noise are left out.
 
     Returns:
-        One row per measure, data set and quantity held fixed: `measure`, `dataset`, and the columns of
-        :func:`held_fixed_table`.
+        One row per measure (named as in `HELD`), data set and quantity held fixed (as in `GIVEN`): `measure`,
+        `dataset`, and the columns of :func:`held_fixed_table`.
     """
     grids = {result.dataset: result.noise_grid() for result in results}
     tables = [
-        held_fixed_table(grid, measure).assign(measure=measure, dataset=name)
-        for measure in HELD
-        for name, grid in grids.items()
-        if len(grid)
+        held_fixed_table(grid, measure).assign(measure=name, dataset=dataset)
+        for measure, name in HELD.items()
+        for dataset, grid in grids.items()
+        if measure in grid and len(grid)
     ]
-    return pd.concat(tables, ignore_index=True)
-
-
-def held_fixed_words(held: pd.DataFrame) -> pd.DataFrame:
-    """A table of :func:`held_fixed` for readers: one row per measure and data set, one column per quantity."""
-    named = held["measure"].map(HELD)
-    words = held.assign(measure=named, text=[interval_text(*row) for row in held[["rho", "low", "high"]].to_numpy()])
-    index = ["measure", "dataset"]
-    wide = words.pivot_table(index=index, columns="given", values="text", aggfunc="first", sort=False).reset_index()
-    return wide.rename(columns=GIVEN).rename_axis(columns=None)
-
-
-def held_fixed_sentence(held: pd.DataFrame) -> str:
-    """Where the predicted correlation is left between networks with the same share of redrawn labels."""
-    same = held[held["given"] == "noise"]
-    of = {measure: rows.set_index("dataset") for measure, rows in same.groupby("measure")}
-    rising, falling = of[H2_MEASURE]["low"] > 0, of[H3_MEASURE]["high"] < 0
-    clear = of[YARDSTICK]["low"] > 0
-    places = [counted(list(found.index[found])) for found in (rising, falling, clear)]
-    return (
-        "Between networks with the same label noise, of {}, modularity still rises with test accuracy on {} (its "
-        "correlations are {} on average), and pattern entropy still falls with it on {}. A yardstick that should rise "
-        "with it, accuracy on the true labels of the training images, visibly does on {}."
-    ).format(counted(list(rising.index)), places[0], format_number(of[H2_MEASURE]["rho"].mean(), 2), *places[1:])
+    return pd.concat(tables, ignore_index=True).replace({"given": GIVEN})

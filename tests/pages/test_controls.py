@@ -8,13 +8,13 @@ import pytest
 from scipy.stats import beta
 
 from nbutils.pages import robustness
-from nbutils.pages.robustness import WORLDS, control_outcomes, control_shares, made_up_study
+from nbutils.pages.robustness import SCENARIOS, control_outcomes, control_shares, simulated_study
 from nbutils.study.hypotheses import RULES, TESTS, rows_of
 
 
 @pytest.fixture(scope="module")
 def study():
-    return made_up_study("performance", np.random.default_rng(0))
+    return simulated_study("performance", np.random.default_rng(0))
 
 
 def test_controls_pass_about_as_often_as_the_rules_allow(study):
@@ -29,7 +29,7 @@ def test_controls_pass_about_as_often_as_the_rules_allow(study):
 
 
 def test_tests_that_decide_nothing_are_left_out(study):
-    few = made_up_study("performance", np.random.default_rng(0), seeds=4)
+    few = simulated_study("performance", np.random.default_rng(0), seeds=4)
     assert control_outcomes(few, tries=1).empty
     assert control_outcomes(replace(study, table=study.table.iloc[:0]), tries=1).empty
     true = study.table[study.table["labels"] == "true"].assign(parts="conditions")
@@ -88,15 +88,15 @@ def test_swapped_ends_and_nulls_keep_every_value(study, rng):
     )
 
 
-@pytest.mark.parametrize("world", WORLDS)
-def test_made_up_studies_have_the_shape_of_a_study(world):
-    made = made_up_study(world, np.random.default_rng(0), seeds=4, epochs=3)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_simulated_studies_have_the_shape_of_a_study(scenario):
+    made = simulated_study(scenario, np.random.default_rng(0), seeds=4, epochs=3)
     assert made.labels == ["true", "mixed:0.5", "random"]
     assert made.noise_grid().groupby("noise")["seed"].nunique().tolist() == [2] * 8
     assert made.conditions()["seed"].nunique() == 4
     assert made.table["epoch"].max() == 3
 
 
-def test_an_unknown_world_is_refused(rng):
-    with pytest.raises(ValueError, match="world must be one of performance, noise level, nothing, received 'real'"):
-        made_up_study("real", rng)
+def test_an_unknown_scenario_is_refused(rng):
+    with pytest.raises(ValueError, match="scenario must be one of performance, noise level, nothing, received 'real'"):
+        simulated_study("real", rng)

@@ -5,20 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import spearmanr
 
-from nbutils.pages.robustness import made_up_study
-from nbutils.study.conclusions import (
-    baseline_ranks,
-    held_fixed,
-    held_fixed_sentence,
-    held_fixed_words,
-    hypothesis_sentence,
-    living_sentence,
-    preference_sentence,
-    rank_sentence,
-    shared_sign_sentence,
-)
+from nbutils.pages.robustness import simulated_study
+from nbutils.study.conclusions import active_sentence, active_verdicts, baseline_ranks, held_fixed
 from nbutils.study.hypotheses import Evidence, collect_evidence, headline
 from nbutils.study.results import Results
 
@@ -45,40 +34,6 @@ def results(name: str, share: float, rho: float) -> Results:
     return Results(name, table, runs, {}, {})
 
 
-def test_a_sentence_says_where_and_why_not():
-    tests = [
-        GOOD,
-        replace(GOOD, dataset="b"),
-        replace(GOOD, dataset="c", low=-0.1),
-        replace(GOOD, dataset="d", high=-0.1),
-    ]
-    tests[3] = replace(tests[3], low=-0.3, estimate=-0.2)
-    text = hypothesis_sentence(tests, "H2")
-    assert text == (
-        "**H2** is supported on a and b, not supported on c and refuted on d. Tests that did not pass: H2a on c and d."
-    )
-    with pytest.raises(ValueError, match="no registered test of 'H1'"):
-        hypothesis_sentence(tests, "H1")
-
-
-def test_exploratory_tests_decide_nothing():
-    text = hypothesis_sentence([GOOD, replace(GOOD, condition="random", low=-0.1)], "H2")
-    assert text == "**H2** is supported on a."
-
-
-def test_class_preference():
-    more, less = results("x", 1.2, 1), results("y", 0.5, 1)
-    assert preference_sentence([more, less]) == (
-        "Beside real firing, class preference alone makes graphs that are at least as modular on x; less modular on y."
-    )
-    mixed = results("z", 1.0, 1)
-    mixed.table.loc[mixed.table["run"] == "00", "null_within"] -= 0.1
-    mixed.table.loc[mixed.table["run"] == "01", "null_within"] += 0.1
-    assert preference_sentence([mixed, more]).endswith(
-        "not clearly more or less modular on z; at least as modular on x."
-    )
-
-
 def test_ranks_of_measures():
     ranks = baseline_ranks([results("x", 1, 1), results("y", 1, -1)])
     assert ranks["measure"][0] == "modularity Q (H2)"
@@ -86,8 +41,7 @@ def test_ranks_of_measures():
     assert row["x"] == pytest.approx(1)
     assert row["y"] == pytest.approx(-1)
     assert row["mean"] == pytest.approx(1)
-    assert "number 1 of 2." in rank_sentence(ranks, "modularity")
-    assert "number 2 of 2, after modularity Q (H2)." in rank_sentence(ranks, "margin")
+    assert ranks["measure"].tolist() == ["modularity Q (H2)", "margin"]
     bare = results("z", 1, 1)
     with pytest.raises(ValueError, match="a grid of label noise, received z"):
         baseline_ranks([replace(bare, table=bare.table.assign(parts="conditions"))])
@@ -111,59 +65,61 @@ def test_what_is_left_between_networks_with_the_same_noise():
     held = held_fixed([noisy("x", 1.0), noisy("y", 0.0)])
     assert len(held) == 3 * 2 * 4
     rho = held.set_index(["measure", "dataset", "given"])["rho"]
-    assert rho["modularity", "x", "noise"] > 0.7
-    assert abs(rho["modularity", "y", "noise"]) < 0.4
-    assert rho["modularity", "y", "mean_cofiring"] > 0.9  # which has nothing to do with either
-    said = held_fixed_sentence(held)
-    assert said.startswith("Between networks with the same label noise, of x and y, modularity still rises")
-    mean = (rho["modularity", "x", "noise"] + rho["modularity", "y", "noise"]) / 2
-    assert f"with test accuracy on x (its correlations are {mean:.2f} on average), and pattern entropy still" in said
-    assert "falls with it on none. A yardstick" in said
-    assert said.endswith("visibly does on x and y.")
-    words = held_fixed_words(held)
-    assert list(words.columns[:3]) == ["measure", "dataset", "given mean co-firing"]
-    assert list(words["dataset"]) == ["x", "y"] * 3
-    assert list(words["measure"][1:3]) == ["modularity", "pattern entropy"]
-    assert words["given the noise level"][0].startswith(f"{rho['modularity', 'x', 'noise']:.2f} (")
+    same = "given the noise level"
+    assert rho["modularity", "x", same] > 0.7
+    assert abs(rho["modularity", "y", same]) < 0.4
+    assert rho["modularity", "y", "given mean co-firing"] > 0.9  # which has nothing to do with either
+    low = held.set_index(["measure", "dataset", "given"])["low"]
+    assert low["modularity", "x", same] > 0
+    assert (low[["positive control"]].xs(same, level="given") > 0).all(), "what should be left is left"
+    assert list(dict.fromkeys(held["measure"])) == ["modularity", "pattern entropy", "positive control"]
 
 
-def test_the_words_on_living_neurons():
-    study = made_up_study("performance", np.random.default_rng(0))
-    table = study.table[study.table["parts"].str.contains("conditions")].assign(
-        run=lambda rows: rows["labels"] + rows["seed"].astype(str), dead_share=0.25
-    )
-    living = table[["run", "epoch", "modularity", "null_circular", "well_defined"]]
-    same = replace(study, table=table, extras={"living": living})
-    flat = replace(same, dataset="flat", extras={"living": living.assign(modularity=living["null_circular"])})
+def test_the_paper_s_entropy_stands_beside_the_hypotheses_measures():
+    study = noisy("x", 1.0)
+    both = replace(study, table=study.table.assign(binned_entropy=study.table["modularity"]))
+    held = held_fixed([both]).set_index(["measure", "given"])[["rho", "low", "high"]]
+    pd.testing.assert_frame_equal(held.loc["paper's entropy"], held.loc["modularity"])
+
+
+def with_extra(study: Results, **changes: object) -> Results:
+    """A study whose networks were measured on active neurons alone, too, with other values there."""
+    rows = study.table[study.table["parts"].str.contains("conditions")]
+    table = rows.assign(run=rows["labels"] + rows["seed"].astype(str), dead_share=0.25)
+    active = table[["run", "epoch", "modularity", "null_circular", "well_defined"]]
+    return replace(study, table=table, extras={"living": active.assign(**changes)})
+
+
+def test_verdicts_on_active_neurons():
+    study = simulated_study("performance", np.random.default_rng(0))
+    same = with_extra(study)
+    flat = replace(with_extra(study, modularity=same.table["null_circular"]), dataset="flat")
     both = collect_evidence([same, flat])
-    said = living_sentence([same, flat], both)
-    assert said.startswith(f"Neurons that never fire after training: 25% on {study.dataset} and 25% on flat. ")
+    table = active_verdicts([same, flat, study], both)
     (word,) = {headline(both, name, "H1")[0] for name in (study.dataset, "flat")}
+    expected = [[study.dataset, 0.25, word, word], ["flat", 0.25, word, "refuted"]]
+    assert table.to_numpy().tolist() == expected, "without the extra there is no row"
+    said = active_sentence(table)
+    assert said.startswith(f"Neurons that never fire after training: 25% on {study.dataset} and 25% on flat. ")
     assert f"**H1** would be {word} on {study.dataset}; refuted on flat;" in said
-    assert said.endswith(f"that is another verdict on flat (registered: {word}).")
-    assert living_sentence([same], collect_evidence([same])).endswith("on none.")
-    assert living_sentence([study], []) == ""
+    assert said.endswith(f"that is another verdict on flat (pre-specified: {word}).")
+    assert active_sentence(table.iloc[:1]).endswith("on none.")
+    assert active_sentence(active_verdicts([study], [])) == ""
 
 
-def test_living_neurons_share_the_correction_with_all_other_tests():
-    study = made_up_study("performance", np.random.default_rng(0))
-    table = study.table[study.table["parts"].str.contains("conditions")].assign(
-        run=lambda rows: rows["labels"] + rows["seed"].astype(str), dead_share=0.25
-    )
+def test_active_neurons_share_the_correction_with_all_other_tests():
+    study = with_extra(simulated_study("performance", np.random.default_rng(0)))
+    table = study.table
     ends = table["epoch"].isin([0, table["epoch"].max()]) & (table["seed"] < 6)
     fewer = table.assign(well_defined=np.where(ends & (table["epoch"] > 0), 3, 2))  # six of ten gain one: p = 1/64
     living = fewer[["run", "epoch", "modularity", "null_circular", "well_defined"]]
-    same = replace(study, table=table, extras={"living": living})
+    same = replace(study, extras={"living": living})
+
+    def word(evidence: list[Evidence]) -> str:
+        return active_verdicts([same], evidence)["active neurons"].item()
+
     alone = [e for e in collect_evidence([same]) if e.test in ("H1a null", "H1a untrained", "H1b")]
-    assert "would be supported" in living_sentence([same], alone)
+    assert word(alone) == "supported"
     many = [*alone, *(replace(GOOD, p_value=0.001, dataset=str(k)) for k in range(9))]
-    assert "would be supported" in living_sentence([same], many), "those that pass cost nothing"
-    lost = [*alone, *(replace(GOOD, p_value=0.9, dataset=str(k)) for k in range(9))]
-    assert "would be not supported" in living_sentence([same], lost)
-
-
-def test_the_sign_that_all_networks_share():
-    study = made_up_study("performance", np.random.default_rng(0))
-    rows = study.conditions().query("labels == 'true' and epoch > 0")
-    rho = np.mean([spearmanr(run["modularity"], run["train_accuracy"])[0] for _, run in rows.groupby("seed")])
-    assert f"correlate by {rho:.2f} on {study.dataset} (" in shared_sign_sentence([study]).replace("−", "-")
+    assert word(many) == "supported", "those that pass cost nothing"
+    assert word([*alone, *(replace(GOOD, p_value=0.9, dataset=str(k)) for k in range(9))]) == "not supported"

@@ -74,7 +74,7 @@ def readings_table() -> pd.DataFrame:
 
 
 def attacked() -> pd.DataFrame:
-    names = ["dataset", "hypothesis", "test", "kind", "attack", "detail", "outcome", "registered", "verdict"]
+    names = ["dataset", "hypothesis", "test", "kind", "perturbation", "detail", "outcome", "reference", "verdict"]
     return (
         pd.DataFrame([["digits", "H1", "H1a null", "chance", "a", "", "passes", "passes", "supported"]] * 2)
         .set_axis(names, axis=1)
@@ -90,7 +90,7 @@ def study() -> Results:
 
 @cache
 def made_up() -> Results:
-    return nbutils.made_up_study("performance", 0, seeds=2, epochs=2)
+    return nbutils.simulated_study("performance", 0, seeds=2, epochs=2)
 
 
 @cache
@@ -162,7 +162,7 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
         | {"rule": "top-decile", "spec": MeasureSpec(), "layout": "auto"}
     ),
     "agreement": lambda: {"tables": {"one": curve(), "other": curve()}},
-    "attacks": lambda: {
+    "perturbations": lambda: {
         "results": replace(made_up(), table=made_up().conditions().query("labels == 'true'").assign(parts="conditions"))
     },
     "between_run_table": lambda: {"grid": made_up().noise_grid(), "columns": ["modularity"], "draws": 20},
@@ -202,7 +202,7 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "label_conditions": lambda: {"sheet": nbutils.read_datasheet("digits"), "conditions": ("true",), "seed": 0},
     "load_dataset": lambda: {"name": "digits", "labels": "true", "seed": 0},
     "long_runs": lambda: {"studies": [study()]},
-    "made_up_study": lambda: {"world": "nothing", "rng": 0, "seeds": 2, "epochs": 2},
+    "simulated_study": lambda: {"scenario": "nothing", "rng": 0, "seeds": 2, "epochs": 2},
     "matched_table": lambda: {"studies": [study()], "measures": {"modularity": "Q"}},
     "measure_run": lambda: {"run": run(), "spec": MeasureSpec(seeds=1, null_draws=1), "store": None},
     "modularity_panels": lambda: {"rows": switches()},
@@ -228,7 +228,7 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "sign_shares": lambda: {"table": curve()},
     "simple_accuracies": lambda: {"data": digits(), "examples": 100},
     "specification_curve": lambda: {"table": curve()},
-    "survival": lambda: {"table": attacked(), "by": "test"},
+    "robustness_table": lambda: {"table": attacked(), "by": "test"},
     "switch_table": lambda: {"rows": switches()},
     "switch_words": lambda: {"rows": switches()},
     "switched": lambda: {"results": rebuilt()},
@@ -416,8 +416,8 @@ def test_numbers_held_as_objects_are_numbers():
     """So pandas leaves them where a table without rows was put in front."""
     held = [table.astype(object) for table in (CONTROLS, attacked())]
     pd.testing.assert_frame_equal(nbutils.control_shares(held[0]), nbutils.control_shares(CONTROLS))
-    pd.testing.assert_frame_equal(nbutils.survival(held[1]), nbutils.survival(attacked()))
-    assert nbutils.survival(held[1])["survived"].tolist() == [1]
+    pd.testing.assert_frame_equal(nbutils.robustness_table(held[1]), nbutils.robustness_table(attacked()))
+    assert nbutils.robustness_table(held[1])["unchanged"].tolist() == [1]
 
 
 def test_columns_may_be_named_by_a_mapping():
