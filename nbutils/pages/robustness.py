@@ -105,7 +105,7 @@ def robustness_table(table: pd.DataFrame, by: str = "hypothesis") -> pd.DataFram
 
     The share is no probability: perturbations resemble each other, and some are harder than others. The word says more:
     an outcome is "robust" if nothing flips it, "fragile" if fewer networks or other random draws flip it, and else it
-    "depends on the choice"; "no outcome" where too few runs leave nothing to perturb, "not measurable" where the measure
+    "depends on the choice"; "no outcome" where too few runs leave nothing to perturb, "not measurable" where a measure
     is at its ceiling.
 
     Args:

@@ -20,12 +20,12 @@ from nbutils.support.display import interval_text
 __all__ = [
     "GIVEN",
     "active_sentence",
+    "active_table",
     "active_verdicts",
     "baseline_ranks",
     "counted",
     "held_fixed",
     "held_fixed_table",
-    "living_table",
     "partial_between",
     "within_levels",
 ]
@@ -108,7 +108,7 @@ def active_sentence(table: pd.DataFrame) -> str:
     )
 
 
-def living_table(results: Results) -> pd.DataFrame:
+def active_table(results: Results) -> pd.DataFrame:
     """The tests of H1 on the graph of all neurons and on that of active ones.
 
     Args:

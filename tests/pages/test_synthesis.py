@@ -1,53 +1,51 @@
+"""What the synthesis must not hide."""
+
 from __future__ import annotations
 
-import numpy as np
-import pandas as pd
+import re
+from pathlib import Path
+
+import nbformat
 import pytest
-from scipy import stats
 
-from nbutils.pages.synthesis import ALL_LABELS, early_prediction
-from nbutils.series import partial_correlation
+from nbutils.study.archive import REFERENCE, RESULTS, SMALL, read_archive
+from nbutils.study.comparisons import between_run_table
+from nbutils.study.hypotheses import H3_MEASURE, between_evidence
 
-
-def simulated(rng, conditions, runs, helpful):
-    """Final accuracy hangs on early accuracy, and on an early measure if that is `helpful`."""
-    rows = []
-    for condition in range(conditions):
-        for run in range(runs):
-            early, measure = rng.normal(size=2)
-            final = early + helpful * measure + 0.1 * rng.normal()
-            shared = {"dataset": "d", "labels": f"mixed:{condition}", "run": f"{condition}-{run}"}
-            rows.append({**shared, "epoch": 1, "q": measure + early, "test_accuracy": early})
-            rows.append({**shared, "epoch": 9, "q": np.nan, "test_accuracy": final})
-    return pd.DataFrame(rows)
+ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_prediction_beyond_accuracy(rng):
-    found = early_prediction(simulated(rng, 4, 15, helpful=1), ["q"], rng, draws=199)
-    assert found["labels"].tolist() == [f"mixed:{k}" for k in range(4)] + [ALL_LABELS]
-    assert (found["low"] > 0.3).all()
-    assert found["runs"].tolist() == [15] * 4 + [60]
-    useless = early_prediction(simulated(rng, 4, 15, helpful=0), ["q"], rng, draws=199).iloc[-1]
-    assert useless["rho"] > 0.5  # it goes with early accuracy, hence with the final one
-    assert useless["low"] < 0 < useless["high"]
+@pytest.mark.parametrize("name", [n for n, study in (SMALL | REFERENCE).items() if study.grid != ""])
+def test_the_paper_s_entropy_rises_with_test_accuracy(name):
+    """On every committed grid, against the sign that H3 predicts, which the page states from these numbers."""
+    grid = read_archive(ROOT / RESULTS / name, name).noise_grid()
+    (row,) = between_run_table(grid, ["binned_entropy"]).itertuples()
+    assert 0.8 < row.rho < 1
+    assert row.low > 0
+    (test,) = between_evidence(grid, "H3")
+    assert test.direction == -1
+    last = grid[grid["epoch"] == grid["epoch"].max()]
+    assert test.estimate == pytest.approx(last[H3_MEASURE].corr(last["test_accuracy"], method="spearman"))
 
 
-def test_prediction_agrees_with_the_plain_partial_correlation(rng):
-    table = simulated(rng, 1, 12, helpful=1)
-    early, late = table[table["epoch"] == 1], table[table["epoch"] == 9]
-    found = early_prediction(table, ["q"], rng, early=[1], draws=9).iloc[0]
-    given = early["test_accuracy"].to_numpy()
-    q, final = early["q"].to_numpy(), late["test_accuracy"].to_numpy()
-    assert found["partial"] == pytest.approx(partial_correlation(q, final, given))
-    assert found["rho"] == pytest.approx(stats.spearmanr(q, final).statistic)
-    assert found["rho_outcome"] == pytest.approx(stats.spearmanr(given, final).statistic)
+def test_the_page_shows_it_as_a_finding():
+    cells = nbformat.read(ROOT / "notebooks/synthesis.ipynb", as_version=4).cells
+    text = "\n".join(cell.source for cell in cells)
+    assert "## The paper's entropy has the opposite sign" in text
+    (told,) = (c for c in cells if c.cell_type == "code" and "H3 predicts a negative" in c.source)
+    assert "hide-input" not in told.metadata.get("tags", [])
 
 
-def test_prediction_counts_only_what_is_early_and_known(rng):
-    table = simulated(rng, 1, 6, helpful=1)
-    table.loc[table["run"].isin(["0-0", "0-1", "0-2"]) & (table["epoch"] == 1), "q"] = np.nan
-    found = early_prediction(table, ["q"], rng, early=[1, 9], draws=9)
-    assert found[["epoch", "runs"]].values.tolist() == [[1, 3]]
-    assert np.isnan(found["partial"]).all()
-    with pytest.raises(ValueError, match=r"columns \['modularity'\]"):
-        early_prediction(table, ["modularity"], rng)
+@pytest.mark.parametrize(
+    "place", ["notebooks/synthesis.ipynb", "notebooks/robustness.ipynb", "book/intro.md", "book/methods/statistics.md"]
+)
+def test_rules_that_came_first_come_with_the_pilot_that_chose_the_firing_rule(place):
+    text = (ROOT / place).read_text("utf-8")
+    if place.endswith("ipynb"):
+        text = "\n\n".join(c.source for c in nbformat.reads(text, as_version=4).cells)
+    (said,) = [
+        part for part in re.split(r"\n\n|\n- ", text) if "pilot on" in " ".join(part.split()) or "chosen on" in part
+    ]
+    said = " ".join(said.split())
+    for word in ("top decile", "pilot", "MNIST-5k, Fashion-MNIST and digits", "modularity followed test accuracy"):
+        assert word in said, word

@@ -393,7 +393,7 @@ def test_counts_of_elsewhere_are_checked():
         (lambda: nbutils.long_runs(["digits"]), "studies must be a list of Results, received list"),
         (lambda: nbutils.random_networks(None), "studies must be a list of Results"),
         (lambda: nbutils.matched_table(3), "studies must be a list of Results"),
-        (lambda: nbutils.made_up_study(["nothing"], 0), "world must be text"),
+        (lambda: nbutils.simulated_study(["nothing"], 0), "scenario must be text"),
         (lambda: nbutils.curve_test([[1.0]], [1], [1], 0), "values must be a table, .* received list"),
     ],
 )
