@@ -68,11 +68,16 @@ def graph_from_counts(counts: Any, density: float = 0.05) -> sp.csr_array:
     rows, columns = np.triu_indices(neurons, k=1)
     pairs = weights[rows, columns]
     _require_counts(pairs, weights[columns, rows])
-    kept = pairs > 0
-    if pairs.size:
-        wanted = share_count(share, pairs.size)
-        kept &= pairs >= np.partition(pairs, pairs.size - wanted)[pairs.size - wanted]
+    kept = _heaviest(pairs, share)
     return graph_from_pairs(neurons, rows[kept], columns[kept], pairs[kept].astype(np.float64))
+
+
+def _heaviest(pairs: np.ndarray, share: float) -> np.ndarray:
+    """Which pairs are among the heaviest share, ties included; those that never fire together are not."""
+    if not pairs.size:
+        return pairs > 0
+    rank = pairs.size - share_count(share, pairs.size)
+    return (pairs > 0) & (pairs >= np.partition(pairs, rank)[rank])
 
 
 def _require_counts(upper: np.ndarray, lower: np.ndarray) -> None:
@@ -283,10 +288,7 @@ def _between(fired: Any, layers: Any, steps: int, density: float) -> sp.csr_arra
     allowed = np.abs(layer[rows] - layer[columns]) == steps
     rows, columns = rows[allowed], columns[allowed]
     pairs = counts[rows, columns]
-    kept = pairs > 0
-    if pairs.size:
-        rank = pairs.size - share_count(share, pairs.size)
-        kept &= pairs >= np.partition(pairs, rank)[rank]
+    kept = _heaviest(pairs, share)
     return graph_from_pairs(len(counts), rows[kept], columns[kept], pairs[kept])
 
 

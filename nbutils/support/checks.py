@@ -73,11 +73,7 @@ def _plain(values: Any, name: str) -> np.ndarray:
 
 def as_activations(activations: Any, name: str = "activations") -> np.ndarray:
     """Real, finite values of shape (examples, neurons) with at least one example."""
-    array = as_numpy(activations, name)
-    if array.ndim != 2 or array.shape[0] == 0:
-        raise ValueError(
-            f"{name} must have shape (examples, neurons) with at least one example, received {array.shape}"
-        )
+    array = _as_examples(activations, name)
     if array.dtype == bool:
         raise ValueError(f"{name} must hold numbers, received dtype {array.dtype}")
     if not np.isfinite(array).all():
@@ -87,13 +83,18 @@ def as_activations(activations: Any, name: str = "activations") -> np.ndarray:
     return array
 
 
-def as_fired(fired: Any, name: str = "fired") -> np.ndarray:
-    """A boolean activation pattern matrix of shape (examples, neurons); 0/1 numbers are accepted."""
-    array = as_numpy(fired, name)
+def _as_examples(values: Any, name: str) -> np.ndarray:
+    array = as_numpy(values, name)
     if array.ndim != 2 or array.shape[0] == 0:
         raise ValueError(
             f"{name} must have shape (examples, neurons) with at least one example, received {array.shape}"
         )
+    return array
+
+
+def as_fired(fired: Any, name: str = "fired") -> np.ndarray:
+    """A boolean activation pattern matrix of shape (examples, neurons); 0/1 numbers are accepted."""
+    array = _as_examples(fired, name)
     return _as_truth(array, name, "; pass activations through firing() first")
 
 
