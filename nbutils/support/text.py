@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-LONGEST = 100  # characters of a received value in a message
+LONGEST_VALUE, LONGEST = 60, 100  # characters of a received value, and of any other part of a message
 LONGEST_LINE = 2000
 
 # Control signs, signs that turn the direction of text, halves of character pairs, ends of lines and paragraphs.
@@ -12,12 +12,12 @@ ACTING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 JOINERS = "\u200c\u200d"  # part of words in some scripts, and of some emoji
 
 
-def shown(value: object, most: int = LONGEST) -> str:
+def shown(value: object, most: int = LONGEST_VALUE) -> str:
     """A received value as a message shows it.
 
     Examples:
         >>> shown("ab"), len(shown("x" * 10_000))
-        ("'ab'", 100)
+        ("'ab'", 60)
     """
     try:
         text = repr(value)
