@@ -12,11 +12,11 @@ import pytest
 from markdown_it import MarkdownIt
 
 from nbutils.data.datasets import Dataset, load_dataset
-from nbutils.data.datasheets import readable, simple_accuracies
+from nbutils.data.datasheets import Datasheet, read_datasheet, readable, simple_accuracies
 from nbutils.pages.alluvial import alluvial
 from nbutils.pages.evolution import identities, short_name
 from nbutils.pages.figures import forest
-from nbutils.pages.portraits import class_brightness, class_counts, community_classes, mean_images, sample_images
+from nbutils.pages.portraits import class_brightness, class_counts, community_classes, sample_images
 from nbutils.study.hypotheses import Evidence
 from nbutils.support.display import callout, in_figure, in_markdown, say, show, show_table
 from nbutils.sweeps.sweep_figures import all_metrics, heat_maps, marginals, time_spent
@@ -41,6 +41,10 @@ def data() -> Dataset:
     return replace(load_dataset("digits"), classes=NAMES)
 
 
+def sheet(data: Dataset) -> Datasheet:
+    return replace(read_datasheet("digits"), data=data, classes=data.classes)
+
+
 def texts(figure) -> list[str]:
     """All texts of a figure as a page shows them; it is really drawn and saved."""
     html = show(figure, "Caption.", "Alt.").text
@@ -54,9 +58,9 @@ def test_figures_of_classes(data):
     table = pd.DataFrame({"class": shown, "training": 3, "test": 1})
     fired = np.random.default_rng(0).random((100, 6)) < 0.5
     profile = community_classes(fired, np.arange(100) % 10, np.array([0, 0, 0, 1, 1, 1]), NAMES)
-    for figure in (class_counts(table), class_brightness(data), profile):
+    for figure in (class_counts(table), class_brightness(sheet(data).class_brightness()), profile):
         assert set(shown) <= set(texts(figure))
-    for figure in (sample_images(data), mean_images(data)):
+    for figure in (sample_images(data), sample_images(sheet(data).means(), 1)):
         assert {"$5 and $10", "$x$", r"\frac{1}{2}", "<b>&amp;"} <= set(texts(figure))
 
 
@@ -73,7 +77,7 @@ def test_classes_that_read_the_same_stay_apart(data):
     bars = class_counts(table).axes[0].containers[0]
     assert [bar.get_width() for bar in bars] == list(range(10, 20))
     assert len({bar.get_y() for bar in bars}) == 10
-    assert texts(class_brightness(twins)).count("a b") == 2
+    assert texts(class_brightness(sheet(twins).class_brightness())).count("a b") == 2
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
