@@ -34,6 +34,10 @@ def test_a_page_shows_failed_runs_and_judges_the_others(tiny, own_store, capsys)
 def test_sources_count_the_page_s_own_runs(tiny, own_store):
     first = open_page("h2_modularity", {"dataset": "digits", "seeds": 1, "epochs": 1, "jobs": 1})
     assert first.source().startswith("Source: 8 runs 8 computed now")
+    (between,) = first.tests("H2")
+    assert first.test("H2b") is between
+    own = first.test("H2a")
+    assert (own.effect, own.outcome) == ("–", "too few runs"), "one network has no other"
     second = open_page("synthesis", {"study": "digits", "seeds": 1, "epochs": 1, "jobs": 1})
     assert second.source().startswith("Source: 8 runs read from the store; trained at commit")
     assert "inconclusive" in second.show_verdicts().text
