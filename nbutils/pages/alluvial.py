@@ -17,8 +17,6 @@ from nbutils.communities import ISOLATED
 from nbutils.support.checks import as_labels, as_partitions
 from nbutils.support.display import GREY, figure_style, in_figure
 
-__all__ = ["alluvial"]
-
 BAR = 0.13  # width of a band, in steps between columns
 GAP = 0.012  # between bands, as a share of all neurons
 WRITTEN = 0.02  # share of all neurons that a band needs to get a label

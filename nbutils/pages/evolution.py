@@ -27,22 +27,6 @@ from nbutils.support.checks import as_count, as_fired, as_frame, as_labels, as_r
 from nbutils.support.display import GREY, INK, figure_style, format_number, in_figure, interval_text
 from nbutils.tracking import KINDS, MOST_DRAWS, answers_to, between_searches
 
-__all__ = [
-    "class_names",
-    "community_selectivity",
-    "event_panels",
-    "event_rates",
-    "identities",
-    "phases",
-    "prediction_table",
-    "search_alone",
-    "selectivity_panels",
-    "settling",
-    "short_name",
-    "shuffled_classes",
-    "stability",
-]
-
 MOST_EPOCHS = 10_000  # of a run
 MOST_REPEATS = 50  # all ordered pairs are compared
 

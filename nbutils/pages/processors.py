@@ -15,8 +15,6 @@ from nbutils.study.archive import REFERENCE, RESULTS, SMALL, archive_folder, has
 from nbutils.study.results import Results
 from nbutils.support.display import INK, figure_style
 
-__all__ = ["STUDIES", "bits_table", "cost_table", "growth_figure", "read_elsewhere", "side_by_side", "with_others"]
-
 STUDIES = (*SMALL, *REFERENCE)  # data sets whose tests are corrected together
 FOLDER = RESULTS / "processors"
 KEYS = ["dataset", "labels", "noise", "seed", "epoch"]  # of a row, whatever trained its network

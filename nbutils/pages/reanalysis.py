@@ -25,19 +25,6 @@ from nbutils.support.checks import shown
 from nbutils.support.display import GREY, INK, figure_style
 from nbutils.support.files import is_file
 
-__all__ = [
-    "ACCURACIES",
-    "PUBLISHED_PEARSON",
-    "SCENARIOS",
-    "predictor_figure",
-    "read_series",
-    "rejection_rates",
-    "sensitivity_figure",
-    "series_figure",
-    "series_tests",
-    "simulated_pairs",
-]
-
 # Pearson's r with the network entropy, as the authors give it at the end of their file.
 PUBLISHED_PEARSON = {"train_accuracy": -0.873961562, "test_accuracy": -0.793526166}
 ACCURACIES = {"train_accuracy": "training accuracy", "test_accuracy": "test accuracy"}

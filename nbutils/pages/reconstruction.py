@@ -20,26 +20,6 @@ from nbutils.support.arguments import checked
 from nbutils.support.checks import as_frame, shown
 from nbutils.support.display import GREY, INK, figure_style
 
-__all__ = [
-    "ENTROPY_MOVES",
-    "NEURONS",
-    "PLAIN",
-    "Q_MOVES",
-    "SWITCHES",
-    "UNCHANGED",
-    "change_table",
-    "compare_trainings",
-    "entropy_panels",
-    "entropy_series",
-    "modularity_panels",
-    "published_panels",
-    "published_table",
-    "shuffle_table",
-    "switch_table",
-    "switch_words",
-    "switched",
-]
-
 PLAIN = "the paper's"  # every switch off
 # What is switched on -> (part of the study whose networks it is measured on, variant of the extra "reconstruction").
 SWITCHES = {

@@ -15,16 +15,6 @@ from matplotlib.ticker import LogLocator
 
 from nbutils.support.display import GREY, figure_style
 
-__all__ = [
-    "against_limits",
-    "comparisons",
-    "growth_curves",
-    "growth_figure",
-    "larger_networks",
-    "quantity",
-    "read_figures",
-]
-
 RATES = {"words": "words_per_s", "bytes": "bytes_per_s", "flops": "flops_per_s"}
 NAMES = {"words": "words of 64 examples", "bytes": "bytes of memory", "flops": "additions and multiplications"}
 SECONDS = (1, "s"), (1e-3, "ms"), (1e-6, "µs")
