@@ -106,9 +106,10 @@ def switch_table(rows: pd.DataFrame) -> pd.DataFrame:
     for name, own in rows.groupby("switch", sort=False):
         ends = own.groupby("epoch").mean(numeric_only=True).reindex([0, own["epoch"].max()])
         naive = naive_table(own, ["modularity", "pattern_entropy"])
-        row = {"excess": (ends["modularity"] - ends["null_circular"]).iloc[-1]}
-        for k, when in enumerate(("untrained", "trained")):
-            row |= {f"{what} {when}": ends[measure].iloc[k] for what, measure in shown.items()}
+        row = {}
+        for what, measure in shown.items():
+            row |= {f"{what} untrained": ends[measure].iloc[0], f"{what} trained": ends[measure].iloc[-1]}
+        row["excess"] = (ends["modularity"] - ends["null_circular"]).iloc[-1]
         for k, what in enumerate(("Q", "entropy")):
             row |= {f"r of {what}": naive["r, all"][k], f"r of {what}, from epoch 1": naive["r, trained"][k]}
         found.append({"switch": name, **row})
@@ -231,7 +232,8 @@ def modularity_panels(rows: pd.DataFrame) -> Figure:
             null = own.groupby("epoch")["null_circular"].mean().dropna()
             ax.plot(null.index, null, "D", color=GREY, ms=5, label="circular-shift null")
             ax.set_title(name, fontsize=9.5)
-        fig.supxlabel("epoch", size="medium")
+        for ax in axes[-1]:
+            ax.set_xlabel("epoch")
         fig.supylabel("modularity Q", size="medium")
         axes[0][0].set_ylim(bottom=min(0, axes[0][0].get_ylim()[0]))
         fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center")
