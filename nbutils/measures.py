@@ -34,21 +34,6 @@ from nbutils.support.checks import as_fired, as_labels, as_mask, as_rng
 from nbutils.support.cores import in_threads
 from nbutils.support.messages import Parameters
 
-__all__ = [
-    "MEASURES",
-    "Measure",
-    "MeasureSpec",
-    "Snapshot",
-    "measure_communities",
-    "measure_entropies",
-    "measure_layers",
-    "measure_living",
-    "measure_nulls",
-    "measure_paper",
-    "measure_snapshot",
-    "measure_strength",
-]
-
 
 class MeasureSpec(Parameters):
     """How firing is turned into numbers.

@@ -52,24 +52,6 @@ from nbutils.support.files import file_digest
 from nbutils.support.messages import one_sentence, sentences
 from nbutils.support.text import cut, shown
 
-__all__ = [
-    "KINDS",
-    "Kind",
-    "NotebookParameters",
-    "check_kernel",
-    "check_parameters",
-    "data_versions",
-    "injected_names",
-    "kind_of",
-    "listed",
-    "model_of_cells",
-    "nearest",
-    "point_mistakes",
-    "template_file",
-    "template_model",
-    "with_full_names",
-]
-
 
 def _some(names: str) -> str:
     if not names.strip():
