@@ -32,7 +32,7 @@ def measure_run(run: Run, spec: MeasureSpec | None = None, store: Store | None =
         store: where measures are kept; None means beside the runs.
 
     Returns:
-        One row per measured epoch with the history's columns and those of :data:`nbutils.measures.MEASURES`: what the
+        One row per measured epoch with the history's columns and those of `nbutils.measures.MEASURES`: what the
         functions of that module return, `binned_entropy` (bits, sum over neurons), `class_selectivity` (mean),
         `dead_share`, and `agreement` of the searches for communities (see
         :attr:`nbutils.communities.Communities.agreement`). Nulls and agreement are NaN except at the first and the last
