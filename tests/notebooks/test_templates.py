@@ -115,9 +115,9 @@ def options_for(name: str, folder: Path, tables_here: Callable[[], None]) -> dic
         return {"study": "digits"}
     if name == "dataset":
         return {"dataset": "mnist-5k", "examples": 1000}
-    return (
-        {"epochs": 2} if name in ("start_here", "watch_training") else {"epochs": 2, "dataset": "mnist-5k", "seeds": 2}
-    )
+    fields = template_model(FOLDER / f"{name}.ipynb").model_fields
+    smoke = {"epochs": 2, "seeds": 2} | ({"dataset": "mnist-5k"} if "source" in fields else {})
+    return {key: value for key, value in smoke.items() if key in fields}
 
 
 def check_outputs(name: str, cells: list) -> None:
