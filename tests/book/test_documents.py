@@ -110,6 +110,15 @@ def test_numbers_in_the_methods_are_the_defaults():
     assert "**2,000 training images" in (ROOT / "book/methods/capture.md").read_text("utf-8")
 
 
+def test_the_picture_and_the_look_are_those_of_the_code(house):
+    """The picture names every file; both are written by `make house`."""
+    drawn = house.PICTURE.read_text("utf-8")
+    assert all(path.stem in drawn for paths in house.files().values() for path in paths)
+    assert drawn == house.picture(), "run make house"
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    assert text.partition(house.START)[2].partition(house.END)[0] == house.look_text(), "run make house"
+
+
 def test_the_picture_counts_imports(house, tmp_path, monkeypatch):
     """Two files of `data` and one of the core: three arrows, and a file that is not drawn is noticed."""
     package = tmp_path / "nbutils"
