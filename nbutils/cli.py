@@ -413,7 +413,7 @@ def _settle_folders(options: argparse.Namespace) -> None:
         if not is_plain(path):
             raise ValueError(f"{name} must be a folder free of control characters, received {shown(given)}")
         if os.path.lexists(path) and not os.path.isdir(path):
-            raise ValueError(f"{name} must be a folder, received {shown(given)}, which is something else")
+            raise ValueError(f"{name} must be a folder, received {shown(given, 300)}, which is something else")
         os.environ[name] = path  # kernels and workers, which work elsewhere, look in the same place
 
 
@@ -421,7 +421,7 @@ def _path_error(error: OSError) -> str:
     """What is wrong with a path, as one sentence."""
     if error.filename is None or not error.strerror:
         return told(error)
-    return f"{shown(str(error.filename))}: {error.strerror[0].lower()}{error.strerror[1:]}"
+    return f"{shown(str(error.filename), 300)}: {error.strerror[0].lower()}{error.strerror[1:]}"
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -335,9 +335,11 @@ def _cluster(jobs: int | None) -> Iterator[Any]:
     import dask
     from distributed import LocalCluster
 
+    started: list[LocalCluster] = []
+
     def start() -> LocalCluster:
         with deaf():  # its threads and processes inherit that
-            return LocalCluster(
+            cluster = LocalCluster(
                 n_workers=jobs or default_jobs(),
                 threads_per_worker=1,
                 processes=True,
@@ -345,18 +347,23 @@ def _cluster(jobs: int | None) -> Iterator[Any]:
                 silence_logs=logging.CRITICAL,
                 env={"TMPDIR": str(folder)},
             )
+        started.append(cluster)
+        return cluster
+
+    def end() -> None:
+        for cluster in started:
+            cluster.close()
 
     with (
         scratch_folder() as folder,
         dask.config.set({"temporary-directory": str(folder)}),
         ThreadPoolExecutor(1) as thread,
     ):
-        starting = thread.submit(start)
+        thread.submit(int).result()  # the thread is there before anything that an interrupt could cut in half
         try:
-            yield starting.result()
+            yield thread.submit(start).result()
         finally:
-            if starting.exception() is None:
-                thread.submit(starting.result().close).result()
+            thread.submit(end).result()  # by the same thread: after the start, however that was interrupted
 
 
 @contextmanager

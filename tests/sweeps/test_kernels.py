@@ -34,6 +34,7 @@ def outputs(path: Path) -> list:
     return [[{k: v for k, v in o.items() if k != "execution_count"} for o in c.outputs] for c in cells]
 
 
+@pytest.mark.release
 def test_a_warm_kernel_gives_what_plain_papermill_gives(write_notebook, write_sweep, nbutils_cli, tmp_path, own_store):
     names = "print(sorted(n for n in dir() if n[0] != '_'))\nimport os, sys\nprint(os.getcwd(), sys.path[0])\nx"
     notebook = write_notebook(EVERYTHING, names, "1 / 0 if x == 9 else None", "%pwd", "!echo from a shell")
