@@ -17,7 +17,7 @@ from benchmarks.harness import Comparison, Curve, table, write_json
 from benchmarks.notebooks import notebook_overhead
 from benchmarks.rates import rates
 from benchmarks.seeds import seeds
-from nbutils.support.cores import usable_cores
+from nbutils.support.machine import usable_cores
 from nbutils.support.provenance import provenance
 
 GROUPS: dict[str, Callable[[bool], Sequence[Comparison | Curve]]] = {

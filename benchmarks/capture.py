@@ -13,7 +13,7 @@ from torch import nn
 import nbutils as nb
 from benchmarks.harness import Comparison, compare, run_script, seconds
 from nbutils.runs.models import HIDDEN_LAYERS, hidden_widths
-from nbutils.support.cores import compute_threads
+from nbutils.support.machine import compute_threads
 
 
 class Training:

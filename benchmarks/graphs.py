@@ -14,7 +14,7 @@ import nbutils as nb
 from benchmarks import slow, strong
 from benchmarks.harness import Comparison, compare, run_script, seconds
 from nbutils.cofiring import cofiring_counts
-from nbutils.support.cores import compute_threads
+from nbutils.support.machine import compute_threads
 
 EDGE = 12  # bytes to read of an edge in a sparse matrix: its weight and its neuron
 SEARCH = 4  # times that a search reads every edge at least: moving and refining, twice

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nbutils.support import portable
+from nbutils.support import machine
 from nbutils.support.provenance import provenance
 
 FILE = Path("book/results/processors/cost.json")
@@ -39,7 +39,7 @@ print(time.process_time() - start)
 def seconds(network: tuple[str, str, int, int], mode: str) -> float:
     """Processor time of training in a new process; `mode` is "0" or "1"."""
     command = [sys.executable, "-c", WORK, *map(str, network)]
-    environment = os.environ | {portable.SWITCH: mode, "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {machine.SWITCH: mode, "OMP_NUM_THREADS": "1"}
     return float(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
 
 

@@ -9,8 +9,8 @@ import torch
 from numba import njit
 
 from benchmarks.harness import seconds
-from nbutils.support.cores import compute_threads, in_threads
 from nbutils.support.loops import count_ones
+from nbutils.support.machine import compute_threads, in_threads
 
 
 @njit(nogil=True)

@@ -15,7 +15,7 @@ from benchmarks.harness import Comparison, compare
 from nbutils.data.datasets import Dataset
 from nbutils.runs.models import hidden_widths, parameter_count, stack_size
 from nbutils.runs.training import TrainingSettings, one_thread, train
-from nbutils.support.cores import compute_threads, default_jobs
+from nbutils.support.machine import compute_threads, default_jobs
 from nbutils.support.workers import Lost, run_tasks
 
 SEEDS = 10

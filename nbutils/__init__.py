@@ -9,10 +9,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from nbutils.support import portable
+from nbutils.support import machine
 from nbutils.support.needs import needed_for
 
-portable.start()  # before anything loads NumPy or PyTorch
+machine.start_portable()  # before anything loads NumPy or PyTorch
 
 _WHERE = {
     "activations": ("activation_histogram", "class_means", "effective_rank", "firing"),
@@ -78,7 +78,7 @@ _WHERE = {
     "watch": ("count_cofiring", "Watch"),
     "support.devices": ("resolve_device",),
     "support.display": ("callout", "fold", "interval_text", "say", "show", "show_table"),
-    "support.portable": ("is_portable",),
+    "support.machine": ("is_portable",),
     "data.datasets": ("balanced_indices", "Dataset", "load_dataset", "probe_indices"),
     "data.datasheets": ("brightness_table", "label_conditions", "read_datasheet", "simple_accuracies"),
     "runs.models": ("build_model",),
@@ -86,14 +86,21 @@ _WHERE = {
     "runs.training": ("train", "TrainingSettings"),
     "study.archive": ("read_archive", "REFERENCE", "reference_tasks", "write_archive"),
     "study.comparisons": ("between_run_table", "naive_table"),
-    "study.hypotheses": ("collect_evidence", "Evidence", "evidence_table", "is_registered", "RULES", "verdict"),
+    "study.hypotheses": ("collect_evidence", "Evidence", "evidence_table", "is_prespecified", "RULES", "verdict"),
     "study.measure_run": ("measure_run", "partitions_of"),
     "study.results": ("CONDITIONS", "NOISE_LEVELS", "Results"),
     "study.specifications": ("evaluate", "evaluate_all", "Specification"),
     "study.study": ("Study",),
     "sweeps.measurements": ("record",),
     "pages.alluvial": ("alluvial",),
-    "pages.evolution": ("community_selectivity", "event_rates", "search_alone", "settling", "shuffled_classes"),
+    "pages.evolution": (
+        "community_selectivity",
+        "early_prediction",
+        "event_rates",
+        "search_alone",
+        "settling",
+        "shuffled_classes",
+    ),
     "pages.memorising": ("clock_table", "long_runs", "matched_table", "random_networks", "turning_table"),
     "pages.page": ("open_page",),
     "pages.reanalysis": ("read_series",),
@@ -133,7 +140,6 @@ _WHERE = {
         "specification_curve",
         "specification_table",
     ),
-    "pages.synthesis": ("early_prediction",),
 }
 EXPORTS = {name: module for module, names in _WHERE.items() for name in names}
 

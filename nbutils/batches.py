@@ -18,7 +18,7 @@ from torch.utils.data import Dataset
 
 from nbutils.layouts import Reading
 from nbutils.support.checks import as_numpy, shown
-from nbutils.support.text import cut
+from nbutils.support.messages import cut
 
 ALLOWED = "a tensor or an array, a tuple or list that begins with one, or a dict of them"
 

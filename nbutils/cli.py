@@ -19,16 +19,16 @@ from nbutils.data.catalogue import BUILT_IN, available, check_files, parse_name
 from nbutils.data.datasets import TITLES, load_dataset
 from nbutils.data.datasheets import keep_datasheet
 from nbutils.data.sources import SOURCES, data_folder
-from nbutils.support import portable
-from nbutils.support.cores import default_jobs
+from nbutils.support import machine
 from nbutils.support.devices import DEVICES
 from nbutils.support.files import replace_file
 from nbutils.support.interrupts import stopped
+from nbutils.support.machine import default_jobs
+from nbutils.support.messages import cut, is_plain, shown, told
 from nbutils.support.needs import needed_for
 from nbutils.support.progress import Reporter, duration
 from nbutils.support.provenance import again_because
 from nbutils.support.store import store_folder
-from nbutils.support.text import cut, is_plain, shown, told
 
 if TYPE_CHECKING:
     from nbutils.study.study import Study, Task
@@ -516,7 +516,7 @@ def _glance(options: argparse.Namespace) -> int:
 
 
 def _portable(_options: argparse.Namespace) -> int:
-    print(*(f"{name}={value}" for name, value in {portable.SWITCH: "1", **portable.settings()}.items()))
+    print(*(f"{name}={value}" for name, value in {machine.SWITCH: "1", **machine.settings()}.items()))
     return 0
 
 

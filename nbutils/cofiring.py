@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from nbutils.support.checks import as_count, as_fired, as_numpy, is_whole, shown
-from nbutils.support.cores import in_threads
 from nbutils.support.devices import device_counts, resolve_device
+from nbutils.support.machine import in_threads
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_graph, as_labels, as_partitions, is_number, shown, spare_exponent
-from nbutils.support.cores import in_threads
+from nbutils.support.machine import in_threads
 
 ISOLATED = -1
 LEAST = 3  # neurons of a community that is followed, as of a well-defined one

@@ -13,8 +13,8 @@ import numpy as np
 from nbutils.cofiring import pack_firing
 from nbutils.graphs import graph_from_counts
 from nbutils.support.checks import WHOLE, as_count, as_fired, as_labels, as_numpy, is_whole, shown
-from nbutils.support.cores import in_threads
 from nbutils.support.files import replace_file
+from nbutils.support.machine import in_threads
 
 if TYPE_CHECKING:
     import scipy.sparse as sp

@@ -25,8 +25,8 @@ from nbutils.support.checks import (
     require_share,
     share_count,
 )
-from nbutils.support.cores import default_jobs
 from nbutils.support.devices import device_histogram, device_pairs, resolve_device
+from nbutils.support.machine import default_jobs
 from nbutils.support.workers import Lost, run_tasks
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from nbutils.graphs import activation_pattern_graph
 from nbutils.nulls import circular_shift_null, within_class_null
 from nbutils.paper import paper_graph
 from nbutils.support.checks import as_fired, as_labels, as_mask, as_rng
-from nbutils.support.cores import in_threads
+from nbutils.support.machine import in_threads
 from nbutils.support.messages import Parameters
 
 

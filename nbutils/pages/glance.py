@@ -11,7 +11,7 @@ import pandas as pd
 
 from nbutils.pages.figures import forest
 from nbutils.study.conclusions import active_sentence, active_verdicts
-from nbutils.study.hypotheses import MAIN_TESTS, Evidence, headline, is_registered
+from nbutils.study.hypotheses import MAIN_TESTS, Evidence, headline, is_prespecified
 from nbutils.study.results import Results
 from nbutils.study.study import NOISE_SEEDS
 from nbutils.support.display import GREY, INK, STYLE, in_markdown
@@ -89,5 +89,5 @@ def write_glance(root: Path, results: Sequence[Results], evidence: Sequence[Evid
     readme.write_text(before + glance_text(results, evidence) + rest.split(END, 1)[1], "utf-8")
     buffer = io.StringIO()
     with mpl.rc_context({**STYLE, "svg.hashsalt": "glance", "svg.fonttype": "path"}):
-        forest([e for e in evidence if is_registered(e)]).savefig(buffer, format="svg", metadata={"Date": None})
+        forest([e for e in evidence if is_prespecified(e)]).savefig(buffer, format="svg", metadata={"Date": None})
     (root / FIGURE).write_text(buffer.getvalue().replace(INK, GREY), "utf-8")

@@ -17,7 +17,7 @@ from nbutils.data.datasets import DATASETS, load_dataset
 from nbutils.pages.portraits import sample_images
 from nbutils.study.archive import archive_folder, read_archive
 from nbutils.study.conclusions import counted
-from nbutils.study.hypotheses import Evidence, collect_evidence, headline, is_registered, verdict
+from nbutils.study.hypotheses import Evidence, collect_evidence, headline, is_prespecified, verdict
 from nbutils.study.results import Results
 from nbutils.support.arguments import checked
 from nbutils.support.display import Html, callout, format_number, say, show, show_table
@@ -74,7 +74,7 @@ class Page:
     def tests(self, hypothesis: str, prespecified: bool = True) -> list[Evidence]:
         """Tests of one hypothesis on the page's own data set: those that decide, or the exploratory ones."""
         own = [e for e in self.evidence if e.dataset == self.parameters.dataset and e.hypothesis == hypothesis]
-        return [e for e in own if is_registered(e) == prespecified]
+        return [e for e in own if is_prespecified(e) == prespecified]
 
     def test(self, name: str) -> Evidence:
         """A pre-specified test of the page's own data set by name, such as "H2a".

@@ -12,7 +12,7 @@ import pandas as pd
 from nbutils.series import correlation_test, partial_correlation, partial_from
 from nbutils.stats import holm, resampled_spearman
 from nbutils.study.comparisons import between_run_table
-from nbutils.study.hypotheses import H2_MEASURE, H3_MEASURE, RULES, Evidence, h1_evidence, headline, is_registered
+from nbutils.study.hypotheses import H2_MEASURE, H3_MEASURE, RULES, Evidence, h1_evidence, headline, is_prespecified
 from nbutils.study.perturbations import active_only, with_active
 from nbutils.study.results import Results
 from nbutils.support.display import interval_text
@@ -84,7 +84,7 @@ def active_verdicts(results: Sequence[Results], evidence: Sequence[Evidence]) ->
         last = table[(table["labels"] == "true") & (table["epoch"] == table["epoch"].max())]
         silent[result.dataset] = last["dead_share"].mean()
         alone |= {(result.dataset, e.test): e for e in h1_evidence(active_only(table), "true")}
-    decisive = [e for e in evidence if is_registered(e)]
+    decisive = [e for e in evidence if is_prespecified(e)]
     changed = [replace(alone.get((e.dataset, e.test), e), dataset=e.dataset) for e in decisive]
     tested = [i for i, e in enumerate(changed) if np.isfinite(e.p_value)]
     for i, p_value in zip(tested, holm([changed[i].p_value for i in tested]), strict=True):

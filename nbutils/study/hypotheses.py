@@ -36,7 +36,7 @@ __all__ = [
     "h1_evidence",
     "headline",
     "is_between",
-    "is_registered",
+    "is_prespecified",
     "rows_of",
     "saturation",
     "series_evidence",
@@ -173,7 +173,7 @@ def verdict(evidence: Sequence[Evidence]) -> str:
 
 
 @checked
-def is_registered(evidence: Evidence) -> bool:
+def is_prespecified(evidence: Evidence) -> bool:
     """Whether a test belongs to those fixed in advance that decide a verdict."""
     return evidence.condition in ("true", "all")
 
@@ -197,7 +197,7 @@ def headline(evidence: Sequence[Evidence], dataset: str, hypothesis: str) -> tup
         >>> word, misses, main.estimate
         ('not supported', ' (misses H1b)', 0.5)
     """
-    own = [e for e in evidence if (e.dataset, e.hypothesis) == (dataset, hypothesis) and is_registered(e)]
+    own = [e for e in evidence if (e.dataset, e.hypothesis) == (dataset, hypothesis) and is_prespecified(e)]
     shown = [e for test in MAIN_TESTS[hypothesis] for e in own if e.test == test and np.isfinite(e.estimate)]
     missed = ", ".join(e.test for e in own if e.outcome in ("fails", "opposite"))
     saturated = next((e.saturated for e in own if e.saturated), "")
@@ -364,8 +364,8 @@ def collect_evidence(results: Sequence[Results]) -> list[Evidence]:
         ceiling = {"H3": saturation(result)}
         named = [replace(e, dataset=result.dataset, saturated=ceiling.get(e.hypothesis, "")) for e in found[start:]]
         found = found[:start] + named
-    decisive = [i for i, e in enumerate(found) if is_registered(e) and np.isfinite(e.p_value)]
-    others = [i for i, e in enumerate(found) if not is_registered(e) and np.isfinite(e.p_value)]
+    decisive = [i for i, e in enumerate(found) if is_prespecified(e) and np.isfinite(e.p_value)]
+    others = [i for i, e in enumerate(found) if not is_prespecified(e) and np.isfinite(e.p_value)]
     adjusted = dict(zip(decisive, holm([found[i].p_value for i in decisive]), strict=True))
     if others:
         adjusted |= zip(others, false_discovery_control([found[i].p_value for i in others]), strict=True)

@@ -19,8 +19,8 @@ from nbutils.runs.spec import RunSpec, checked_by, known_dataset
 from nbutils.study.extras import extra, has_extra
 from nbutils.study.measure_run import is_measured, measure_run
 from nbutils.study.results import CONDITIONS, NOISE_LEVELS, Results, Specimen, labelled, run_rows
-from nbutils.support.cores import default_jobs
 from nbutils.support.devices import resolve_device
+from nbutils.support.machine import default_jobs
 from nbutils.support.messages import Parameters
 from nbutils.support.workers import Lost, run_tasks
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from nbutils.support.text import shown
+from nbutils.support.messages import shown
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbutils.support.checks import as_count, as_fired, is_among, shown
-from nbutils.support.portable import is_portable
+from nbutils.support.machine import is_portable
 
 if TYPE_CHECKING:
     import torch
@@ -23,7 +23,7 @@ def resolve_device(device: str) -> str:
 
     Args:
         device: "cpu"; "cuda"; or "auto", which is CUDA where PyTorch finds a usable device, else the processor; in
-            portable mode (see :mod:`nbutils.support.portable`) always the processor.
+            portable mode (see :mod:`nbutils.support.machine`) always the processor.
 
     Returns:
         "cpu" or "cuda". PyTorch is imported only where it has to be asked.

@@ -1,12 +1,70 @@
-"""Parameters that are checked as one: what is wrong with them is said in sentences, not in pydantic's paragraphs."""
+"""Words in messages: on one line, not too long, with everything spelt out that would act on a terminal.
+
+Wrong parameters of pydantic models end in sentences, too, not in its paragraphs.
+"""
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from nbutils.support.text import shown
+LONGEST_VALUE, LONGEST = 60, 100  # characters of a received value, and of any other part of a message
+LONGEST_LINE = 2000
+
+# Control signs, signs that turn the direction of text, halves of character pairs, ends of lines and paragraphs.
+ACTING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+JOINERS = "\u200c\u200d"  # part of words in some scripts, and of some emoji
+
+
+def shown(value: object, most: int = LONGEST_VALUE) -> str:
+    """A received value as a message shows it.
+
+    Examples:
+        >>> shown("ab"), len(shown("x" * 10_000))
+        ("'ab'", 60)
+    """
+    try:
+        text = repr(value)
+    except Exception:  # such as of a whole number with more than 4,300 digits
+        text = f"a value of type {type(value).__name__}"
+    return cut(" ".join(text.split()), most)
+
+
+def cut(text: object, most: int = LONGEST) -> str:
+    """A text on one line, cut off where it is long.
+
+    Examples:
+        >>> cut("short"), cut("\\x1b[2J"), cut("long", most=3)
+        ('short', '\\\\x1b[2J', 'lo…')
+    """
+    text = "".join(ascii(sign)[1:-1] if _acts(sign) else sign for sign in str(text))
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text can be printed as it is, on one line.
+
+    Examples:
+        >>> is_plain("my pictures/é 日本"), is_plain("a\\nb"), is_plain("\\x1b[2J")
+        (True, False, False)
+    """
+    return not any(map(_acts, text))
+
+
+def told(message: object, most: int = LONGEST_LINE) -> str:
+    """Several lines for a terminal, each cut off where it is long.
+
+    Examples:
+        >>> told("first\\nsecond \\x1b[2J"), len(told("x" * 100_000))
+        ('first\\nsecond \\\\x1b[2J', 2000)
+    """
+    return "\n".join(cut(line, most) for line in str(message).split("\n"))
+
+
+def _acts(sign: str) -> bool:
+    return unicodedata.category(sign) in ACTING and sign not in JOINERS
 
 
 class Parameters(BaseModel):

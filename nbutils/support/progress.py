@@ -11,7 +11,7 @@ from typing import TextIO
 
 from tqdm import tqdm
 
-from nbutils.support.text import told
+from nbutils.support.messages import told
 
 tqdm.monitor_interval = 0  # no thread of its own beside workers that are started meanwhile
 tqdm.set_lock(threading.RLock())  # nor a semaphore of the system

@@ -14,8 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from nbutils.support.cores import compute_threads
-from nbutils.support.portable import is_portable, limits, processor, processor_features
+from nbutils.support.machine import compute_threads, is_portable, limits, processor, processor_features
 
 # The libraries that numbers are computed with. What was computed with other versions of them is never served.
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "networkx", "numba", "pandas")
@@ -133,7 +132,7 @@ def arithmetic() -> dict[str, Any]:
     Returns:
         {"name", "features", "threads", "limits", "portable"}: of the processor, its instruction sets between spaces,
         compute threads, environment variables that keep libraries from some of the instruction sets, and whether
-        portable mode is on (see :mod:`nbutils.support.portable`), in which the others do not matter.
+        portable mode is on (see :mod:`nbutils.support.machine`), in which the others do not matter.
 
     Examples:
         >>> arithmetic()["portable"]

@@ -21,8 +21,8 @@ from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
 
-from nbutils.support.cores import SHARE_VARIABLES, default_jobs, threads_each
 from nbutils.support.files import clear_after, process_folder, remove_folder, scratch_folder
+from nbutils.support.machine import SHARE_VARIABLES, default_jobs, threads_each
 
 ATTEMPTS = 3
 
@@ -71,12 +71,12 @@ def run_tasks(
     Args:
         task: a function importable from a module.
         items: its arguments; they and the results must pickle.
-        jobs: processes; None means :func:`nbutils.support.cores.default_jobs`.
+        jobs: processes; None means :func:`nbutils.support.machine.default_jobs`.
         fresh: a new process for every item, even for a single one. Otherwise workers are reused, and with one job or
             one item all happens in this process.
         before: called in each new worker while it has a single thread, so it may fork.
         preload: modules that the server process imports once, before the first worker is forked.
-        threads: compute threads of each; None means :func:`nbutils.support.cores.threads_each`.
+        threads: compute threads of each; None means :func:`nbutils.support.machine.threads_each`.
 
     Yields:
         (item, result); the result is :class:`Lost` if every attempt was cut off.

@@ -12,8 +12,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from nbutils.support.cores import default_jobs, threads_each, usable_cores
 from nbutils.support.files import clear_stale
+from nbutils.support.machine import default_jobs, threads_each, usable_cores
 from nbutils.support.progress import Reporter
 from nbutils.support.provenance import again_because, differences
 from nbutils.support.store import Store

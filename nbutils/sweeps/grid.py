@@ -24,8 +24,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
-from nbutils.support.messages import one_sentence, sentences
-from nbutils.support.text import cut, shown
+from nbutils.support.messages import cut, one_sentence, sentences, shown
 from nbutils.sweeps.execute import NotebookJob
 from nbutils.sweeps.parameters import (
     check_kernel,

@@ -8,7 +8,7 @@ from typing import Any
 
 from IPython.display import publish_display_data
 
-from nbutils.support.text import shown
+from nbutils.support.messages import shown
 
 MIME = "application/vnd.nbutils.measurement+json"
 SCRAP_MIME = "application/scrapbook.scrap.json+json"  # notebooks that use scrapbook's `glue` work unchanged

@@ -49,8 +49,7 @@ from nbutils.study.archive import REFERENCE, SMALL, archive_digest, archive_fold
 from nbutils.study.study import Study
 from nbutils.support.devices import resolve_device
 from nbutils.support.files import file_digest
-from nbutils.support.messages import one_sentence, sentences
-from nbutils.support.text import cut, shown
+from nbutils.support.messages import cut, one_sentence, sentences, shown
 
 
 def _some(names: str) -> str:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from nbutils.stats import bootstrap_interval
 from nbutils.support.files import read_parquet, replace_file
-from nbutils.support.text import cut, shown
+from nbutils.support.messages import cut, shown
 from nbutils.sweeps.execute import Outcome, kept
 from nbutils.sweeps.grid import Sweep, says
 from nbutils.sweeps.parameters import listed, nearest

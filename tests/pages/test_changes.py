@@ -6,8 +6,7 @@ import pytest
 
 from nbutils.communities import agreed_communities, detect_communities
 from nbutils.graphs import activation_pattern_graph
-from nbutils.pages.evolution import event_rates, phases, prediction_table, search_alone, settling
-from nbutils.pages.synthesis import early_prediction
+from nbutils.pages.evolution import early_prediction, event_rates, phases, prediction_table, search_alone, settling
 from nbutils.tracking import KINDS, between_searches
 
 

@@ -36,7 +36,7 @@ def rows(run, parts, dataset, labels, seed, accuracy, entropy):
     return pd.DataFrame({**known, "epoch": epochs, **shown, **measures})
 
 
-def made_up(lowest=12, short_lowest=9, reached=0.96, speed=1.0, short=True, dataset="mnist"):
+def simulated(lowest=12, short_lowest=9, reached=0.96, speed=1.0, short=True, dataset="mnist"):
     """A data set whose long run turns at one epoch, and whose networks of 20 epochs turn at another."""
     climb = np.linspace(0.1, reached, len(LONG))
     frames = [rows("long", "memorising", "mnist-10k", "random", 0, climb, 50.0 + np.abs(LONG - lowest))]
@@ -56,7 +56,7 @@ def made_up(lowest=12, short_lowest=9, reached=0.96, speed=1.0, short=True, data
 
 
 def test_runs_know_their_clock_and_leave_the_untrained_network_out():
-    result = made_up()
+    result = simulated()
     long, short = long_runs([result]), random_networks([result])
     assert long["epoch"].tolist() == LONG[1:].tolist()
     assert long["updates"].iloc[-1] == 30 * 313, "10,000 images in batches of 32, the last one smaller"
@@ -64,11 +64,11 @@ def test_runs_know_their_clock_and_leave_the_untrained_network_out():
     assert set(long["title"]) == {"MNIST"}
     assert set(long["chance"]) == {0.1}
     assert set(short["labels"]) == {"random"}
-    assert random_networks([made_up(short=False)]).empty
+    assert random_networks([simulated(short=False)]).empty
 
 
 def test_where_measures_turn():
-    long = long_runs([made_up(lowest=12)])
+    long = long_runs([simulated(lowest=12)])
     table = turning_table(long).set_index("measure")
     row = table.loc["firing entropy (bits)"]
     assert (row["lowest at"], row["rising from"]) == (12, 13)
@@ -82,7 +82,7 @@ def test_where_measures_turn():
 
 
 def test_three_clocks_and_networks_that_agree():
-    result = made_up(lowest=12, short_lowest=9)
+    result = simulated(lowest=12, short_lowest=9)
     table = clock_table(long_runs([result]), random_networks([result]))
     long, short = (table[table["kind"] == kind].iloc[0] for kind in ("long", "short"))
     assert (long["runs"], long["turn"], long["epoch"], long["updates"]) == (1, 1, 12, 12 * 313)
@@ -97,7 +97,7 @@ def test_three_clocks_and_networks_that_agree():
 
 
 def test_a_sum_that_rises_because_dead_neurons_come_back():
-    result = made_up(lowest=12, short_lowest=9)
+    result = simulated(lowest=12, short_lowest=9)
     found = revival_table(long_runs([result]), random_networks([result]))
     assert found.to_dict("records") == [
         {"data set": "MNIST", "kind": "long", "runs": 1, "the sum": 1, "fewer dead since": 0, "per active neuron": 1},
@@ -144,7 +144,7 @@ def reading(result: Results) -> dict[str, str]:
     ],
 )
 def test_the_reading_follows_the_criteria(options, word, missed):
-    row = reading(made_up(**options))
+    row = reading(simulated(**options))
     assert row["reading"] == word
     assert set(missed) <= {name for name in CRITERIA if row[name] == "no"}
     if word == "possible":
@@ -155,7 +155,7 @@ def test_the_reading_follows_the_criteria(options, word, missed):
 
 def test_dead_neurons_that_fire_again_are_no_memorising():
     """The sum turns in all short runs, the entropy per active neuron in none: the reading must say what that shows."""
-    result = made_up(lowest=12, short_lowest=11)
+    result = simulated(lowest=12, short_lowest=11)
     assert reading(result)["reading"] == "possible"
     fading = 80.0 - result.table["epoch"]
     reborn = replace(result, table=result.table.assign(dead_share=1 - result.table["binned_entropy"] / fading))
@@ -165,7 +165,7 @@ def test_dead_neurons_that_fire_again_are_no_memorising():
 
 
 def test_runs_that_failed_to_memorise_at_the_paper_s_rate():
-    result = made_up()
+    result = simulated()
     assert set(long_runs([result])["learning_rate"]) == {0.001}
     assert long_runs([result], "hurried").empty
     hurried = rows("hurried", "hurried", "mnist-10k", "random", 0, np.linspace(0.1, 0.7, 31), np.full(31, 50.0))
@@ -178,7 +178,7 @@ def test_runs_that_failed_to_memorise_at_the_paper_s_rate():
 
 
 def test_learning_beside_memorising_at_equal_accuracy():
-    result = made_up(lowest=12, reached=0.95)
+    result = simulated(lowest=12, reached=0.95)
     assert set(learners(result)["run"]) == {f"true{seed}" for seed in range(4)}, "of the same images only"
     row = matched_table([result]).iloc[0]
     assert row["networks"] == 4
@@ -187,13 +187,13 @@ def test_learning_beside_memorising_at_equal_accuracy():
     assert row["difference"] == pytest.approx(-11.5)
     assert row["low"] < -11.5
     assert row["high"] > -11.5
-    never = matched_table([made_up(reached=0.5)]).iloc[0]
+    never = matched_table([simulated(reached=0.5)]).iloc[0]
     assert never["networks"] == 0
     assert np.isnan([never["learning"], never["difference"], never["low"]]).all()
 
 
 def test_data_sets_without_a_memorising_run_are_left_out():
-    result = made_up()
+    result = simulated()
     table = result.table[result.table["parts"] != "memorising"]
     without = Results("mnist", table, result.runs, {}, result.about, None)
     assert long_runs([without]).empty
@@ -202,7 +202,7 @@ def test_data_sets_without_a_memorising_run_are_left_out():
 
 
 def test_the_figures_show_what_the_tables_hold():
-    results = [made_up(), made_up(lowest=40, dataset="cifar10", short=False)]
+    results = [simulated(), simulated(lowest=40, dataset="cifar10", short=False)]
     long, short = long_runs(results), random_networks(results)
     drawn = figures.accuracy_figure(long)
     assert [ax.get_title("left") for ax in drawn.axes] == ["MNIST", "CIFAR-10"]

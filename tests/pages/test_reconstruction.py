@@ -34,7 +34,7 @@ FINAL = {
 }
 
 
-def made_up(seeds: int = 10, follows: bool = True) -> Results:
+def simulated(seeds: int = 10, follows: bool = True) -> Results:
     """A study whose Q, entropy and accuracy are what the tests say.
 
     Accuracy wiggles in each network by itself; Q and entropy follow it, or drift alike in all networks.
@@ -69,7 +69,7 @@ def made_up(seeds: int = 10, follows: bool = True) -> Results:
 
 @pytest.fixture(scope="module")
 def rows():
-    return switched(made_up())
+    return switched(simulated())
 
 
 def test_every_switch_has_its_own_networks_and_variant(rows):
@@ -137,19 +137,19 @@ def test_words_are_those_of_a_study_with_these_rows(rows):
 
 
 def test_q_that_only_drifts_does_not_pass():
-    words = switch_words(switched(made_up(follows=False))).set_index("switch")
+    words = switch_words(switched(simulated(follows=False))).set_index("switch")
     assert set(words["H2a"]) == set(words["H3a"]) == {"fails"}
 
 
 @pytest.mark.parametrize("seeds", [1, RULES.seeds - 1])
 def test_too_few_networks(seeds):
-    words = switch_words(switched(made_up(seeds)))
+    words = switch_words(switched(simulated(seeds)))
     assert set(words.drop(columns=["switch", "H1"]).stack()) == {"too few runs"}
     assert set(words["H1"]) == {"inconclusive"}
 
 
 def test_a_study_that_does_not_rebuild_the_code_is_refused():
-    results = made_up(2)
+    results = simulated(2)
     without = replace(results, extras={"answers": pd.DataFrame()})
     with pytest.raises(
         ValueError, match="must hold the extra 'reconstruction', received those of 'mnist' with answers"

@@ -17,7 +17,7 @@ from nbutils.pages.robustness import (
 )
 from nbutils.series import correlation_test, partial_correlation
 from nbutils.study.conclusions import partial_between, within_levels
-from nbutils.study.hypotheses import TESTS, collect_evidence, evaluate_test, is_registered, rows_of
+from nbutils.study.hypotheses import TESTS, collect_evidence, evaluate_test, is_prespecified, rows_of
 from nbutils.study.perturbations import PRIMARY, plan_perturbations
 
 
@@ -57,7 +57,7 @@ def test_noise_has_nothing_that_could_be_robust(tables):
 
 def test_the_reference_outcome_is_that_of_the_study_without_correction(scenarios):
     study = scenarios["noise level"]
-    found = {e.test: e for e in collect_evidence([study]) if is_registered(e)}
+    found = {e.test: e for e in collect_evidence([study]) if is_prespecified(e)}
     for test, e in reference_tests(study).items():
         assert (e.estimate, e.low, e.high) == (found[test].estimate, found[test].low, found[test].high)
         assert e.outcome == replace(found[test], adjusted=found[test].p_value).outcome

@@ -70,9 +70,9 @@ def in_new_process(names: tuple[str, ...] = NAMES, before: tuple[str, ...] = (),
 
     `before` are words before the command, such as an emulator.
     """
-    from nbutils.support import portable
+    from nbutils.support import machine
 
-    clean = {k: v for k, v in os.environ.items() if k not in (*portable.settings(), portable.SWITCH)}
+    clean = {k: v for k, v in os.environ.items() if k not in (*machine.settings(), machine.SWITCH)}
     command = [*before, sys.executable, str(Path(__file__)), "work", *names]
     done = subprocess.run(command, env=clean | variables, capture_output=True, text=True)
     if done.returncode:

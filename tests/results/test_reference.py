@@ -36,7 +36,7 @@ from nbutils.study.extras import extra
 from nbutils.study.hypotheses import RULES, collect_evidence, evaluate_test, rows_of
 from nbutils.study.measure_run import measure_run
 from nbutils.study.results import PARTS, Results
-from nbutils.support import portable
+from nbutils.support import machine
 from nbutils.support.provenance import arithmetic, provenance
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +47,7 @@ FLIPPED = 1e-4  # share of firing that rounding may decide before training
 STATE = {field.name for field in fields(Epoch)}  # what is known of a network without its firing
 COUNTS = ("communities", "well_defined", "well_defined_paper")
 FEW = ("digits", "mnist-5k", "mnist")
-AVX2 = set(portable.NEEDED) <= set(portable.processor_features())
+AVX2 = set(machine.NEEDED) <= set(machine.processor_features())
 # Stand for other processors: libraries that may not use all that this one has.
 LIMITS = (
     {"ATEN_CPU_CAPABILITY": "default", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "ONEDNN_MAX_CPU_ISA": "SSE41"},
@@ -165,7 +165,7 @@ def test_measures_of_stored_firing_are_the_same_with_other_instructions():
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(Path(__file__).parent)],
-        env=os.environ | portable.settings() | {portable.SWITCH: "1"},
+        env=os.environ | machine.settings() | {machine.SWITCH: "1"},
         capture_output=True,
         text=True,
     )
@@ -274,7 +274,7 @@ def test_whole_runs_in_portable_mode_are_the_same_bits(name, tmp_path):
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(Path(__file__).parent), str(folder / name), name],
-        env=os.environ | {portable.SWITCH: "1", "NBUTILS_STORE": str(tmp_path)},
+        env=os.environ | {machine.SWITCH: "1", "NBUTILS_STORE": str(tmp_path)},
         capture_output=True,
         text=True,
     )

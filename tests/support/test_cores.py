@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from nbutils.support.cores import default_jobs, threads_each, usable_cores
+from nbutils.support.machine import default_jobs, threads_each, usable_cores
 
 
 def test_one_job_per_core_unless_told_a_share(monkeypatch):

@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from nbutils.support import portable
+from nbutils.support import machine
 from nbutils.support.devices import resolve_device
 from nbutils.support.provenance import arithmetic, environment
 
-HERE = set(portable.NEEDED) <= set(portable.processor_features())
+HERE = set(machine.NEEDED) <= set(machine.processor_features())
 needs_avx2 = pytest.mark.skipif(not HERE, reason="portable mode needs AVX2 and FMA")
 # Trains a small network for 20 steps, and prints what it becomes.
 TRAIN = """
@@ -37,7 +37,7 @@ print(json.dumps({"bits": hashlib.sha256(weights + values).hexdigest(), "process
 
 
 def run(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if name not in (*portable.settings(), portable.SWITCH)}
+    clean = {name: value for name, value in os.environ.items() if name not in (*machine.settings(), machine.SWITCH)}
     return subprocess.run([sys.executable, "-c", code], env=clean | variables, capture_output=True, text=True)
 
 
@@ -49,13 +49,13 @@ def result(code: str, **variables: str) -> dict:
 
 def test_off_unless_asked_for(monkeypatch):
     for value, wanted in (("1", True), ("0", False), ("", False)):
-        monkeypatch.setenv(portable.SWITCH, value)
-        assert portable.is_portable() is wanted
+        monkeypatch.setenv(machine.SWITCH, value)
+        assert machine.is_portable() is wanted
         assert environment().get("portable", False) is wanted
         assert arithmetic()["portable"] is wanted
-    monkeypatch.setenv(portable.SWITCH, "yes")
+    monkeypatch.setenv(machine.SWITCH, "yes")
     with pytest.raises(ValueError, match=r"NBUTILS_PORTABLE must be 1 .* received 'yes'"):
-        portable.is_portable()
+        machine.is_portable()
 
 
 @needs_avx2
@@ -63,7 +63,7 @@ def test_the_libraries_follow_and_training_takes_other_instructions():
     code = "import nbutils, torch, json; print(json.dumps(torch.backends.cpu.get_cpu_capability()))"
     assert result(code, NBUTILS_PORTABLE="1") == "AVX2"
     ours, plain = result(TRAIN, NBUTILS_PORTABLE="1"), result(TRAIN)
-    assert ours["processor"]["limits"] == portable.settings()
+    assert ours["processor"]["limits"] == machine.settings()
     assert plain["processor"]["limits"] == {}
     assert ours["bits"] != plain["bits"], "on this processor the mode would change nothing; is it in force?"
 
@@ -73,7 +73,7 @@ def test_started_either_way_the_bits_are_the_same():
     """By the switch alone, and by the settings that the command prints for any other program."""
     printed = subprocess.run([sys.executable, "-m", "nbutils", "portable"], capture_output=True, text=True, check=True)
     given = dict(word.split("=", 1) for word in shlex.split(printed.stdout))
-    assert given == {portable.SWITCH: "1", **portable.settings()}
+    assert given == {machine.SWITCH: "1", **machine.settings()}
     first, second = result(TRAIN, NBUTILS_PORTABLE="1"), result("import numpy, torch" + TRAIN, **given)
     assert first == second
 
@@ -87,28 +87,28 @@ def test_too_late_or_contradicted_ends_in_one_sentence():
 
 
 def test_the_command_line_says_it_in_one_line():
-    wrong = os.environ | {portable.SWITCH: "on"}
+    wrong = os.environ | {machine.SWITCH: "on"}
     done = subprocess.run([sys.executable, "-m", "nbutils", "runs"], env=wrong, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, "error: NBUTILS_PORTABLE must be 1 (on) or 0 (off), received 'on'\n")
 
 
 def test_a_processor_that_lacks_what_it_needs_is_refused(monkeypatch):
-    monkeypatch.setenv(portable.SWITCH, "1")
-    for name, value in portable.settings().items():
+    monkeypatch.setenv(machine.SWITCH, "1")
+    for name, value in machine.settings().items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(portable, "processor_features", lambda: ("sse4_2", "avx"))
+    monkeypatch.setattr(machine, "processor_features", lambda: ("sse4_2", "avx"))
     with pytest.raises(RuntimeError, match="needs Linux on an x86-64 processor with avx2 and fma"):
-        portable.start()
+        machine.start_portable()
 
 
 def test_a_gpu_is_not_portable(monkeypatch):
-    monkeypatch.setenv(portable.SWITCH, "1")
+    monkeypatch.setenv(machine.SWITCH, "1")
     assert resolve_device("auto") == "cpu"
     with pytest.raises(ValueError, match="in portable mode only the processor computes"):
         resolve_device("cuda")
 
 
 def test_the_processor_is_named():
-    assert portable.processor()
+    assert machine.processor()
     if sys.platform == "linux":
-        assert portable.processor_features(), "Linux tells the instruction sets of every processor we know"
+        assert machine.processor_features(), "Linux tells the instruction sets of every processor we know"

@@ -73,7 +73,7 @@ def readings_table() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["hypothesis", "statistic", "observed", "low", "high", "p"])
 
 
-def attacked() -> pd.DataFrame:
+def perturbed() -> pd.DataFrame:
     names = ["dataset", "hypothesis", "test", "kind", "perturbation", "detail", "outcome", "reference", "verdict"]
     return (
         pd.DataFrame([["digits", "H1", "H1a null", "chance", "a", "", "passes", "passes", "supported"]] * 2)
@@ -89,7 +89,7 @@ def study() -> Results:
 
 
 @cache
-def made_up() -> Results:
+def simulated() -> Results:
     return nbutils.simulated_study("performance", 0, seeds=2, epochs=2)
 
 
@@ -125,7 +125,7 @@ PUBLISHED = next(iter(sorted((ROOT / "book/results/published").glob("*.csv")))).
 @cache
 def gridded() -> Results:
     """With a grid of label noise, of which every network is measured in two ways."""
-    grid = made_up().noise_grid()
+    grid = simulated().noise_grid()
     table = grid.assign(run=grid["labels"] + grid["seed"].astype(str))
     runs = table.drop_duplicates("run")[["run", "parts", "dataset", "labels", "seed"]].assign(input_scale=1.0)
     values = [{"run": run, "specification": one.label, "value": RNG.random()} for run in runs["run"] for one in SOME]
@@ -163,9 +163,11 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     ),
     "agreement": lambda: {"tables": {"one": curve(), "other": curve()}},
     "perturbations": lambda: {
-        "results": replace(made_up(), table=made_up().conditions().query("labels == 'true'").assign(parts="conditions"))
+        "results": replace(
+            simulated(), table=simulated().conditions().query("labels == 'true'").assign(parts="conditions")
+        )
     },
-    "between_run_table": lambda: {"grid": made_up().noise_grid(), "columns": ["modularity"], "draws": 20},
+    "between_run_table": lambda: {"grid": simulated().noise_grid(), "columns": ["modularity"], "draws": 20},
     "brightness_table": lambda: {"data": digits()},
     "build_model": lambda: {"model": "mlp:4", "inputs": 3, "classes": 2, "dropout": 0.1},
     "callout": lambda: {"title": "H1", "text": "Here.", "word": "supported"},
@@ -179,9 +181,9 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "choice_means": lambda: {"table": curve()},
     "community_selectivity": lambda: {"answers": ANSWERS.assign(preference=0.5)},
     "clock_table": lambda: {"long": measured(), "networks": measured(), "measure": "binned_entropy"},
-    "collect_evidence": lambda: {"results": [made_up()]},
+    "collect_evidence": lambda: {"results": [simulated()]},
     "compare_trainings": lambda: {"series": SERIES, "ours": {"one": OURS, "other": OURS + 1}},
-    "control_outcomes": lambda: {"results": made_up(), "tries": 1},
+    "control_outcomes": lambda: {"results": simulated(), "tries": 1},
     "control_shares": lambda: {"table": CONTROLS},
     "count_cofiring": lambda: {"model": network(), "layers": "1", "threshold": 0.0, "layout": "auto"},
     "early_prediction": lambda: (
@@ -198,7 +200,7 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "grid_values": lambda: {"results": gridded()},
     "interval_text": lambda: {"value": 0.1, "low": 0.0, "high": 0.2, "digits": 2},
     "is_portable": dict,
-    "is_registered": lambda: {"evidence": TEST},
+    "is_prespecified": lambda: {"evidence": TEST},
     "label_conditions": lambda: {"sheet": nbutils.read_datasheet("digits"), "conditions": ("true",), "seed": 0},
     "load_dataset": lambda: {"name": "digits", "labels": "true", "seed": 0},
     "long_runs": lambda: {"studies": [study()]},
@@ -228,7 +230,7 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "sign_shares": lambda: {"table": curve()},
     "simple_accuracies": lambda: {"data": digits(), "examples": 100},
     "specification_curve": lambda: {"table": curve()},
-    "robustness_table": lambda: {"table": attacked(), "by": "test"},
+    "robustness_table": lambda: {"table": perturbed(), "by": "test"},
     "switch_table": lambda: {"rows": switches()},
     "switch_words": lambda: {"rows": switches()},
     "switched": lambda: {"results": rebuilt()},
@@ -414,13 +416,13 @@ def test_a_class_keeps_its_signature():
 
 def test_numbers_held_as_objects_are_numbers():
     """So pandas leaves them where a table without rows was put in front."""
-    held = [table.astype(object) for table in (CONTROLS, attacked())]
+    held = [table.astype(object) for table in (CONTROLS, perturbed())]
     pd.testing.assert_frame_equal(nbutils.control_shares(held[0]), nbutils.control_shares(CONTROLS))
-    pd.testing.assert_frame_equal(nbutils.robustness_table(held[1]), nbutils.robustness_table(attacked()))
+    pd.testing.assert_frame_equal(nbutils.robustness_table(held[1]), nbutils.robustness_table(perturbed()))
     assert nbutils.robustness_table(held[1])["unchanged"].tolist() == [1]
 
 
 def test_columns_may_be_named_by_a_mapping():
-    grid = made_up().noise_grid()
+    grid = simulated().noise_grid()
     found = nbutils.between_run_table(grid, {"modularity": "Q"}, draws=20)
     pd.testing.assert_frame_equal(found, nbutils.between_run_table(grid, ["modularity"], draws=20))
