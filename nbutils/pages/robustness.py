@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from scipy.stats import binomtest
 
 from nbutils.data.datasets import label_noise
 from nbutils.pages.figures import OUTCOMES
@@ -31,17 +30,15 @@ from nbutils.study.hypotheses import (
 from nbutils.study.perturbations import PRIMARY, Perturbation, plan_perturbations, with_active
 from nbutils.study.results import CONDITIONS, NOISE_LEVELS, Results, as_results
 from nbutils.support.arguments import checked
-from nbutils.support.checks import as_count, as_frame, as_rng, is_among, shown
+from nbutils.support.checks import as_count, as_rng, is_among, shown
 from nbutils.support.display import INK, figure_style, in_figure
 
 __all__ = [
     "SCENARIOS",
     "control_outcomes",
-    "control_shares",
     "outcome_matrix",
     "perturbations",
     "reference_tests",
-    "robustness_table",
     "simulated_study",
 ]
 
@@ -50,7 +47,6 @@ COLUMNS = (
     *("dataset", "hypothesis", "test", "kind", "perturbation", "detail", "estimate", "low", "high", "p"),
     *("outcome", "reference", "flipped", "verdict", "moved"),
 )
-FEW = "too few runs"
 
 
 @checked
@@ -97,47 +93,6 @@ def reference_tests(results: Results) -> dict[str, Evidence]:
     found, ceiling = {test: evaluate_test(test, rows_of(results, test)) for test in TESTS}, saturation(results)
     known = {test: replace(e, saturated=ceiling * (e.hypothesis == "H3")) for test, e in found.items() if e is not None}
     return {test: _judged(e, e.enough) for test, e in known.items()}
-
-
-@checked
-def robustness_table(table: pd.DataFrame, by: str = "hypothesis") -> pd.DataFrame:
-    """How many perturbations leave an outcome as it was, and which do not.
-
-    The share is no probability: perturbations resemble each other, and some are harder than others. The word says more:
-    an outcome is "robust" if nothing flips it, "fragile" if fewer networks or other random draws flip it, and else it
-    "depends on the choice"; "no outcome" where too few runs leave nothing to perturb, "not measurable" where a measure
-    is at its ceiling.
-
-    Args:
-        table: rows of :func:`perturbations`, of one or more data sets.
-        by: "hypothesis" or "test".
-
-    Returns:
-        One row per data set and hypothesis, or test: `dataset`, `by`, `reference` (outcome of each test),
-        `perturbations`, `unchanged`, `share` (of perturbations with the reference outcome; NaN if too few runs leave
-        nothing to perturb), `word`, `moved` (perturbations that would change the verdict), `flips` (those that flip an
-        outcome, with what they make of it).
-
-    Raises:
-        ValueError: `by` is neither.
-    """
-    words = ("dataset", "hypothesis", "test", "kind", "perturbation", "detail", "outcome", "reference", "verdict")
-    table = as_frame(table, words, "table", truths=("flipped", "moved"))
-    if by not in ("hypothesis", "test"):
-        raise ValueError(f"by must be 'hypothesis' or 'test', received {shown(by)}")
-    rows = []
-    for (dataset, name), group in table.groupby(["dataset", by], sort=False):
-        outcomes = group.drop_duplicates("test").set_index("test")["reference"]
-        reference = outcomes.iloc[0] if by == "test" else ", ".join(f"{t} {word}" for t, word in outcomes.items())
-        flipped, empty = group[group["flipped"]], (outcomes == FEW).any()
-        kinds, unchanged = set(flipped["kind"]), len(group) - len(flipped)
-        word = "fragile" if kinds & {"networks", "chance"} else "depends on the choice" if kinds else "robust"
-        flips = "; ".join(_flip(row, by) for _, row in flipped.iterrows())
-        word = "not measurable" if (group["verdict"] == "not measurable").all() else word
-        share, word = (np.nan, "no outcome") if empty else (unchanged / len(group), word)
-        rows.append((dataset, name, reference, len(group), unchanged, share, word, int(group["moved"].sum()), flips))
-    columns = ["dataset", by, "reference", "perturbations", "unchanged", "share", "word", "moved", "flips"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def outcome_matrix(table: pd.DataFrame) -> Figure:
@@ -193,11 +148,6 @@ def outcome_matrix(table: pd.DataFrame) -> Figure:
 
 def _judged(found: Evidence, enough: bool) -> Evidence:
     return replace(found, adjusted=found.p_value, enough=enough)
-
-
-def _flip(row: pd.Series, by: str) -> str:
-    name = row["perturbation"] if by == "test" else f"{row['test']}, {row['perturbation']}"
-    return f"{name}{f' ({row.detail})' if row['detail'] else ''}: {row['outcome']}"
 
 
 def _perturbed(test: str, base: Evidence, rows: pd.DataFrame) -> Iterator[tuple[Perturbation, str, Evidence]]:
@@ -283,39 +233,6 @@ def control_outcomes(results: Results, tries: int = 20) -> pd.DataFrame:
             outcomes = [replace(e, adjusted=e.p_value, enough=True).outcome for e in found if e is not None]
             rows.append((results.dataset, test, name, len(outcomes), *map(outcomes.count, ("passes", "opposite"))))
     return pd.DataFrame(rows, columns=["dataset", "test", "control", "tries", "passes", "opposite"])
-
-
-@checked
-def control_shares(table: pd.DataFrame) -> pd.DataFrame:
-    """How often controls pass, over data sets and tests of one kind.
-
-    Args:
-        table: rows of :func:`control_outcomes`.
-
-    Returns:
-        One row per control: `control`, `tests` (which), `tries`, `passes` and `opposite` (shares), each with `low` and
-        `high` (exact 95 % interval of a share, as if tries were independent).
-
-    References:
-        Clopper and Pearson (1934), doi:10.1093/biomet/26.4.404.
-    """
-    table = as_frame(table, ("control", "test"), "table", finite=("tries", "passes", "opposite"))
-    counts = table[["passes", "opposite"]].sum(axis=1)
-    if not (
-        (table["tries"] >= 1) & (table[["passes", "opposite"]] >= 0).all(axis=1) & (counts <= table["tries"])
-    ).all():
-        raise ValueError("table must count at least one of `tries`, and no more that `passes` or are `opposite`")
-    rows = []
-    for name, group in table.groupby("control", sort=False):
-        tries, tests = int(group["tries"].sum()), ", ".join(dict.fromkeys(group["test"]))
-        cells = [name, tests, tries]
-        for outcome in ("passes", "opposite"):
-            count = int(group[outcome].sum())
-            interval = binomtest(count, tries).proportion_ci(RULES.level)
-            cells += [count / tries, float(interval.low), float(interval.high)]
-        rows.append(cells)
-    columns = ["passes", "passes low", "passes high", "opposite", "opposite low", "opposite high"]
-    return pd.DataFrame(rows, columns=["control", "tests", "tries", *columns])
 
 
 @checked

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import combinations
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -22,24 +21,18 @@ from nbutils.stats import (
     resampled_spearman,
 )
 from nbutils.study.results import Results, as_results
-from nbutils.study.specifications import ALLOWED, FACTORS, specifications, specified
+from nbutils.study.specifications import FACTORS, specifications, specified
 from nbutils.support.arguments import checked
-from nbutils.support.checks import as_count, as_frame, as_rng, as_series, is_among, shown
-from nbutils.support.display import GREY, INK, figure_style, format_number
+from nbutils.support.checks import as_count, as_frame, as_rng, as_series
+from nbutils.support.display import GREY, INK, figure_style
 
 __all__ = [
-    "agreement",
     "choice_effects",
-    "choice_means",
     "curve_test",
-    "effect_list",
-    "effect_scatter",
     "grid_values",
     "noise_levels",
     "null_effects",
-    "one_step",
     "readings",
-    "sign_shares",
     "specification_curve",
     "specification_table",
 ]
@@ -227,9 +220,6 @@ def _unit_ranks(rows: np.ndarray) -> np.ndarray:
     return ranks / np.where(length > 0, length, 1)
 
 
-NOT_APPLICABLE = "does not apply"
-
-
 @checked
 def choice_effects(table: pd.DataFrame) -> pd.DataFrame:
     r"""How much of the differences between specifications goes with each choice.
@@ -269,69 +259,6 @@ def choice_effects(table: pd.DataFrame) -> pd.DataFrame:
     columns = ["hypothesis", "choice", "options", "share", "by_chance", "alone", "lowest", "highest"]
     found = pd.DataFrame(rows, columns=columns)
     return found.sort_values(["hypothesis", "share"], ascending=[True, False], kind="stable", ignore_index=True)
-
-
-@checked
-def choice_means(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean effect of the specifications with each option.
-
-    Args:
-        table: see :func:`nbutils.pages.specification_curve.specification_table`.
-
-    Returns:
-        One row per hypothesis, choice that varies, and option: `hypothesis`, `choice`, `option`, `specifications` (how
-        many), `mean`, `lowest` and `highest` effect in the predicted direction; options of a choice from the lowest
-        mean to the highest.
-
-    Examples:
-        >>> chosen = pd.DataFrame([one.choices for one in specifications()[:4]]).reindex(columns=list(FACTORS))
-        >>> table = chosen.fillna("").assign(hypothesis="H2", predicted=1, rho=[0.5, 0.1, 0.2, 0.3])
-        >>> choice_means(table).query("choice == 'share kept'")["specifications"].tolist()
-        [1, 1, 2]
-    """
-    table = as_frame(table, ("hypothesis", *FACTORS), "table", finite=("predicted", "rho"))
-    rows = []
-    for hypothesis, group in table.groupby("hypothesis"):
-        effect = group["predicted"] * group["rho"]
-        for factor in (name for name in FACTORS if group[name].nunique() > 1):
-            means = effect.groupby(group[factor].replace("", NOT_APPLICABLE)).agg(["size", "mean", "min", "max"])
-            found = means.sort_values("mean").itertuples()
-            rows += [(hypothesis, FACTORS[factor], *option) for option in found]
-    columns = ["hypothesis", "choice", "option", "specifications", "mean", "lowest", "highest"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-@checked
-def one_step(tables: Mapping[str, pd.DataFrame], hypothesis: str) -> pd.DataFrame:
-    """What it does to change one choice of the primary specification and nothing else, for people.
-
-    Args:
-        tables: see :func:`nbutils.pages.specification_curve.specification_table`, by data set.
-        hypothesis: "H2" or "H3".
-
-    Returns:
-        The primary specification, then one row per choice that some specification changes alone: `changed`,
-        `specifications` (how many do), and per data set their lowest to highest effect in the predicted direction, as
-        text.
-
-    Examples:
-        >>> chosen = pd.DataFrame([one.choices for one in specifications()[:4]]).reindex(columns=list(FACTORS))
-        >>> table = chosen.fillna("").assign(hypothesis="H2", primary=[True, False, False, False], predicted=1)
-        >>> one_step({"digits": table.assign(rho=[0.5, 0.1, 0.2, 0.3])}, "H2").values.tolist()
-        [['nothing (primary)', 1, '0.50'], ['rule of firing', 1, '0.20']]
-    """
-    columns, hypothesis = {}, as_hypothesis(hypothesis)
-    for name, table in tables.items():
-        _as_curve(table, f"tables[{name!r}]")
-        rows = table[table["hypothesis"] == hypothesis]
-        effect, found = (rows["predicted"] * rows["rho"])[rows["primary"]], choice_effects(rows)
-        known = found[found["alone"] > 0].itertuples()
-        steps = {("nothing (primary)", 1): _span(effect.min(), effect.max())} if len(effect) else {}
-        columns[name] = steps | {(row.choice, row.alone): _span(row.lowest, row.highest) for row in known}
-    keys = list(dict.fromkeys(key for steps in columns.values() for key in steps))
-    found = {name: [steps.get(key, "") for key in keys] for name, steps in columns.items()}
-    changed = {"changed": [key[0] for key in keys], "specifications": [key[1] for key in keys]}
-    return pd.DataFrame(changed | found)
 
 
 def null_effects(values: pd.DataFrame, accuracies: Any, noise: Any, draws: int = 999) -> pd.DataFrame:
@@ -380,76 +307,6 @@ def null_effects(values: pd.DataFrame, accuracies: Any, noise: Any, draws: int =
     return pd.DataFrame(rows, columns=["graph", "null", "Q", "Q_left", "rho", "rho_left", "change", "low", "high"])
 
 
-@checked
-def agreement(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Do two data sets rank the specifications alike?
-
-    Args:
-        tables: see :func:`nbutils.pages.specification_curve.specification_table`, by data set.
-
-    Returns:
-        One row per hypothesis and pair of data sets: `hypothesis`, `first`, `second`, `specifications` (in both),
-        `rho` (Spearman of the effects over specifications), `same_sign` (share of specifications whose effects have
-        the same sign). Specifications share networks: neither number is a test.
-
-    Examples:
-        >>> table = pd.DataFrame({"hypothesis": "H2", "label": ["a", "b"], "predicted": 1, "rho": [0.1, 0.2]})
-        >>> agreement({"one": table, "other": table.assign(rho=[0.3, -0.2])})[["rho", "same_sign"]].round(6).values
-        array([[-1. ,  0.5]])
-    """
-    rows, names = [], ("hypothesis", "label")
-    for name, table in tables.items():
-        as_frame(table, names, f"tables[{name!r}]", finite=("predicted", "rho"), key=names)
-    effects = {name: (t["predicted"] * t["rho"]).set_axis([t["hypothesis"], t["label"]]) for name, t in tables.items()}
-    for first, second in combinations(effects, 2):
-        both = pd.concat([effects[first], effects[second]], axis=1, join="inner")
-        for hypothesis, group in both.groupby(level=0):
-            a, b = group.to_numpy().T
-            same = float((np.sign(a) == np.sign(b)).mean())
-            rows.append((hypothesis, first, second, len(group), correlation(a, b), same))
-    columns = ["hypothesis", "first", "second", "specifications", "rho", "same_sign"]
-    return pd.DataFrame(rows, columns=columns).sort_values("hypothesis", kind="stable", ignore_index=True)
-
-
-@checked
-def effect_list(tables: Mapping[str, pd.DataFrame], hypothesis: str) -> pd.DataFrame:
-    """Every specification of a hypothesis with its rho and interval on each data set, for people.
-
-    Args:
-        tables: see :func:`nbutils.pages.specification_curve.specification_table`, by data set.
-        hypothesis: "H2" or "H3".
-
-    Returns:
-        One row per specification, in the order of the list, the primary one in bold: `specification`, `predicted`
-        (sign), and per data set rho with test accuracy and its 95 % interval as text; empty where it was not measured.
-
-    Examples:
-        >>> facts = {"hypothesis": "H2", "label": specifications()[0].label, "rho": 0.5, "low": 0.25, "high": 0.75}
-        >>> effect_list({"digits": pd.DataFrame([facts])}, "H2")["digits"].tolist()
-        ['0.50 (0.25 to 0.75)']
-    """
-    rows, hypothesis = [], as_hypothesis(hypothesis)
-    for name, table in tables.items():
-        as_frame(table, ("label",), f"tables[{name!r}]", numbers=("rho", "low", "high"), key=("label",))
-    found = {name: table.set_index("label") for name, table in tables.items()}
-    for one in specifications():
-        if one.hypothesis != hypothesis or not any(one.label in table.index for table in found.values()):
-            continue
-        name = one.label.removeprefix(f"{hypothesis} · ")
-        row = {"specification": f"**{name}**" if one.primary else name, "predicted": "+" if one.predicted > 0 else "−"}
-        for dataset, table in found.items():
-            row[dataset] = _with_interval(table.loc[one.label]) if one.label in table.index else ""
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def as_hypothesis(hypothesis: str) -> str:
-    """A hypothesis that specifications are about."""
-    if not is_among(hypothesis, ALLOWED["hypothesis"]):
-        raise ValueError(f"hypothesis must be 'H2' or 'H3', received {shown(hypothesis)}")
-    return hypothesis
-
-
 def _as_curve(table: pd.DataFrame, name: str) -> pd.DataFrame:
     """A table of :func:`nbutils.pages.specification_curve.specification_table`, with what was chosen."""
     return as_frame(table, ("hypothesis", *FACTORS), name, finite=("predicted", "rho"), truths=("primary",))
@@ -460,16 +317,6 @@ def _differences(group: pd.DataFrame) -> pd.DataFrame:
     chosen = group[list(FACTORS)]
     primary = chosen[group["primary"]]
     return chosen != primary.iloc[0] if len(primary) else chosen.astype(bool) & False
-
-
-def _with_interval(row: pd.Series) -> str:
-    rho, low, high = (format_number(row[name], 2) for name in ("rho", "low", "high"))
-    return f"{rho} ({low} to {high})"
-
-
-def _span(low: float, high: float) -> str:
-    ends = format_number(low, 2), format_number(high, 2)
-    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
 BLUE, RED, ORANGE = "#3b82c4", "#c8463c", "#d97a1a"
@@ -507,10 +354,7 @@ def specification_table(values: pd.DataFrame, accuracies: Any, noise: Any, draws
     References:
         Simonsohn, Simmons and Nelson (2020), doi:10.1038/s41562-020-0912-z.
     """
-    known, accuracy, level = specified(values), as_series(accuracies, "accuracies"), as_series(noise, "noise")
-    if not accuracy.shape == level.shape == (len(values),):
-        found = f"{accuracy.shape} and {level.shape}"
-        raise ValueError(f"accuracies and noise must be one per row of values, {len(values)}, received shapes {found}")
+    known, (accuracy, _), level = specified(values), noise_levels(accuracies, noise, len(values)), np.asarray(noise)
     rows = []
     for label in values.columns:
         one, series = known[label], values[label].to_numpy(dtype=float)
@@ -524,48 +368,6 @@ def specification_table(values: pd.DataFrame, accuracies: Any, noise: Any, draws
         )
     found = pd.DataFrame(rows).assign(effect=lambda table: table["predicted"] * table["rho"])
     return found.sort_values(["hypothesis", "effect", "label"], ignore_index=True).drop(columns="effect")
-
-
-@checked
-def sign_shares(table: pd.DataFrame) -> pd.DataFrame:
-    """What the curve says in numbers.
-
-    Args:
-        table: see :func:`specification_table`.
-
-    Returns:
-        One row per hypothesis: `specifications` (how many), `agrees` (share with the predicted sign), `clear` (share
-        whose whole interval has it), `against` (share whose whole interval has the other), `median` (effect in the
-        predicted direction), `primary` (effect of the primary specification; NaN without it), `below` (share of
-        specifications with a smaller effect than the primary one; NaN without it).
-
-    Examples:
-        >>> noise = np.repeat([0.0, 0.5, 1.0], 2)
-        >>> labels = [one.label for one in specifications()[:2]]
-        >>> values = pd.DataFrame({labels[0]: 1 - noise, labels[1]: noise})
-        >>> sign_shares(specification_table(values, 1 - noise, noise))["agrees"].tolist()
-        [0.5]
-    """
-    table = as_frame(
-        table, ("hypothesis",), "table", numbers=("low", "high"), finite=("predicted", "rho"), truths=("primary",)
-    )
-    rows = []
-    for hypothesis, group in table.groupby("hypothesis"):
-        effect, low, high = _in_predicted_direction(group)
-        primary = effect[group["primary"].to_numpy()]
-        rows.append(
-            {
-                "hypothesis": hypothesis,
-                "specifications": len(group),
-                "agrees": float((effect > 0).mean()),
-                "clear": float((low > 0).mean()),
-                "against": float((high < 0).mean()),
-                "median": float(np.median(effect)),
-                "primary": float(primary[0]) if primary.size else np.nan,
-                "below": float((effect < primary[0]).mean()) if primary.size else np.nan,
-            }
-        )
-    return pd.DataFrame(rows)
 
 
 @checked
@@ -603,47 +405,6 @@ def specification_curve(table: pd.DataFrame) -> Figure:
                 ax.axvspan(place - 0.5, place + 0.5, color=ORANGE, alpha=0.16, lw=0)
         plt.close(fig)
     return fig
-
-
-@checked
-def effect_scatter(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Effects of the same specifications on two data sets, one panel for each pair; rings mark the primary ones.
-
-    Args:
-        tables: see :func:`specification_table`, by data set; at least two.
-
-    Returns:
-        The figure: effects in the predicted direction, H2 in blue, H3 in orange; on the line both are equal.
-
-    Raises:
-        ValueError: there are fewer than two data sets.
-    """
-    pairs = list(combinations(tables, 2))
-    if not pairs:
-        raise ValueError(f"tables must hold at least two data sets, received {len(tables)}")
-    for name, table in tables.items():
-        words = ("hypothesis", "label")
-        as_frame(table, words, f"tables[{name!r}]", finite=("predicted", "rho"), truths=("primary",), key=words)
-    with figure_style():
-        fig, axes = plt.subplots(1, len(pairs), figsize=(max(3.8, 2.9 * len(pairs)), 3.4), squeeze=False)
-        for ax, names in zip(axes[0], pairs, strict=True):
-            ax.axline((0, 0), slope=1, color=INK, lw=0.8, alpha=0.4)
-            ax.axhline(0, color=INK, lw=0.6, alpha=0.3)
-            ax.axvline(0, color=INK, lw=0.6, alpha=0.3)
-            for colour, hypothesis in ((BLUE, "H2"), (ORANGE, "H3")):
-                _pair(ax, tables[names[0]], tables[names[1]], colour, hypothesis)
-            limits = {"xlim": (-1.05, 1.05), "ylim": (-1.05, 1.05), "xticks": [-1, 0, 1], "yticks": [-1, 0, 1]}
-            ax.set(xlabel=names[0], ylabel=names[1], aspect="equal", **limits)
-        fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper left", ncols=2)
-        plt.close(fig)
-    return fig
-
-
-def _pair(ax: plt.Axes, first: pd.DataFrame, second: pd.DataFrame, colour: str, hypothesis: str) -> None:
-    both = first[first["hypothesis"] == hypothesis].merge(second, on="label", suffixes=("", "_second"))
-    x, y = both["predicted"] * both["rho"], both["predicted"] * both["rho_second"]
-    ax.scatter(x, y, color=colour, s=13, linewidths=0, alpha=0.8, label=hypothesis)
-    ax.scatter(x[both["primary"]], y[both["primary"]], s=70, facecolors="none", edgecolors=colour)
 
 
 def _in_predicted_direction(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

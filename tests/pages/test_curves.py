@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from nbutils.pages.specification_curve import sign_shares, specification_curve, specification_table
+from nbutils.pages.specification_curve import specification_curve, specification_table
 from nbutils.stats import between_conditions
 from nbutils.study.specifications import FACTORS, PRIMARY_H2, PRIMARY_H3, specifications
 from nbutils.support.display import show
@@ -56,10 +56,6 @@ def test_signs_by_hand(accuracy):
     assert table.loc[labels, "rho"].tolist() == pytest.approx([1, -1, 0, 1])
     assert table.loc[labels, "agrees"].tolist() == [True, False, False, True]
     assert table.loc[labels, "clear"].tolist() == [True, False, False, True]
-    summary = sign_shares(table.reset_index()).iloc[0]
-    assert summary["specifications"] == 4
-    assert summary[["agrees", "clear", "against"]].tolist() == [0.5, 0.5, 0.25]
-    assert summary[["median", "primary", "below"]].tolist() == pytest.approx([0.5, 1, 0.5])
 
 
 def test_an_entropy_that_falls_agrees(accuracy):
@@ -67,13 +63,6 @@ def test_an_entropy_that_falls_agrees(accuracy):
     table = specification_table(values, accuracy, NOISE, draws=49)
     assert table["rho"].tolist() == pytest.approx([-1])
     assert table["clear"].all()
-    assert sign_shares(table)["primary"].tolist() == pytest.approx([1])
-
-
-def test_without_the_primary_specification_there_is_none(accuracy):
-    label = next(s.label for s in ALL if not s.primary)
-    summary = sign_shares(specification_table(pd.DataFrame({label: accuracy}), accuracy, NOISE, draws=49))
-    assert summary[["primary", "below"]].isna().all(axis=None)
 
 
 def test_bad_tables_are_refused(values, accuracy):
