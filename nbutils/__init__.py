@@ -72,7 +72,6 @@ _WHERE = {
         "community_events",
         "compare_partitions",
         "flexibility",
-        "match_communities",
         "track_communities",
     ),
     "watch": ("count_cofiring", "Watch"),

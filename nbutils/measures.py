@@ -30,6 +30,7 @@ from nbutils.entropy import (
 from nbutils.graphs import activation_pattern_graph
 from nbutils.nulls import circular_shift_null, within_class_null
 from nbutils.paper import paper_graph
+from nbutils.support.arguments import checked
 from nbutils.support.checks import as_fired, as_labels, as_mask, as_rng
 from nbutils.support.machine import in_threads
 from nbutils.support.messages import Parameters
@@ -55,6 +56,7 @@ class MeasureSpec(Parameters):
     every_epoch: bool = True
 
 
+@checked
 def measure_communities(fired: Any, spec: MeasureSpec | None = None) -> dict[str, float]:
     """Communities of one snapshot.
 
@@ -71,7 +73,7 @@ def measure_communities(fired: Any, spec: MeasureSpec | None = None) -> dict[str
         >>> measure_communities(fired, MeasureSpec(density=0.4))["modularity"]
         0.5
     """
-    spec = _as_spec(spec)
+    spec = spec or MeasureSpec()
     graph = activation_pattern_graph(fired, spec.density)
     found = detect_communities(graph, spec.resolution, spec.seeds)
     return {
@@ -82,6 +84,7 @@ def measure_communities(fired: Any, spec: MeasureSpec | None = None) -> dict[str
     }
 
 
+@checked
 def measure_nulls(fired: Any, labels: Any, spec: MeasureSpec, rng: np.random.Generator | int) -> dict[str, float]:
     """Mean modularity of the same firing under each null model, through the same graph and the same search.
 
@@ -103,7 +106,7 @@ def measure_nulls(fired: Any, labels: Any, spec: MeasureSpec, rng: np.random.Gen
         >>> nulls["null_within"]  # these neurons are nothing but class detectors
         0.5
     """
-    packed, spec, rng = pack_firing(fired), _as_spec(spec), as_rng(rng)
+    packed, rng = pack_firing(fired), as_rng(rng)
     makers = {
         "null_circular": lambda source: circular_shift_null(packed, source),
         "null_within": lambda source: within_class_null(packed, labels, source),
@@ -154,12 +157,6 @@ def measure_entropies(fired: Any, labels: Any, last_layer: Any) -> dict[str, flo
         "mutual_information": float(mutual_information(fired, labels).mean()),
         "total_correlation": total_correlation(fired),
     }
-
-
-def _as_spec(spec: Any) -> MeasureSpec:
-    if spec is not None and not isinstance(spec, MeasureSpec):
-        raise TypeError(f"spec must be a MeasureSpec, received {type(spec).__name__}")
-    return spec or MeasureSpec()
 
 
 def measure_layers(fired: Any, labels: Any, layers: Any, density: float = 0.05, seeds: int = 5) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""How communities change: matching of two partitions, identities over time, and events such as splits and merges."""
+"""How communities change: identities over time, and events such as splits and merges."""
 
 from __future__ import annotations
 
@@ -19,56 +19,17 @@ from nbutils.support.checks import as_count, as_fired, as_labels, as_partitions,
 SAME = 1 / 3  # above it, one of two communities has more than half of its neurons in the other
 
 
-def match_communities(before: Any, after: Any, minimum: float = SAME) -> pd.DataFrame:
-    """Which community of one partition is which of another: the one-to-one matching with the largest overlap.
+def track_communities(partitions: Any, minimum: float = SAME) -> np.ndarray:
+    """Give every community of a sequence of partitions an identity that it keeps.
 
-    The overlap of two communities is the Jaccard index J(A, B), neurons in both over neurons in either. A pair can be
-    matched only if J > `minimum`; among all one-to-one matchings of such pairs, the one with the largest sum of J is
-    taken.
+    Snapshot by snapshot, communities are matched with those of the snapshot before. The overlap of two is the Jaccard
+    index J(A, B), neurons in both over neurons in either; a pair can be matched only if J > `minimum`, and among all
+    one-to-one matchings of such pairs the one with the largest sum of J is taken. A matched community keeps its
+    identity; any other is new and gets the next free number. An identity that is gone does not come back.
 
     Why a third: if J(A, B) > 1/3, then more than half of A is in B, or more than half of B in A. For two communities of
     equal size it says that they share more than half of their neurons. Halves of two unrelated halvings reach 1/3 by
     chance, communities of finer partitions less.
-
-    Args:
-        before: community per neuron, shape (neurons,), integers; negative ones mean "in no community".
-        after: the same neurons later, shape (neurons,).
-        minimum: overlap that a match must exceed, in [0, 1).
-
-    Returns:
-        One row per match, largest community of `before` first: `before`, `after` (labels), `shared` (neurons in both),
-        `jaccard` in (minimum, 1]. No rows when nothing matches. Ties are broken by size, then by the first neuron.
-
-    Raises:
-        ValueError: the partitions are not integers of one length, or `minimum` is outside [0, 1).
-
-    Examples:
-        >>> match_communities([0, 0, 0, 1, 1, -1], [5, 5, 7, 7, 7, 7]).to_dict("list")
-        {'before': [0, 1], 'after': [5, 7], 'shared': [2, 2], 'jaccard': [0.6666666666666666, 0.5]}
-
-    References:
-        Greene, Doyle and Cunningham (2010), doi:10.1109/ASONAM.2010.17; assignment: Kuhn (1955),
-        doi:10.1002/nav.3800020109, computed by SciPy.
-    """
-    two = two_partitions(before, after)
-    (first, a), (second, b) = members(two[0]), members(two[1])
-    rows, columns, overlap = best_matching(a, b, minimum)
-    return pd.DataFrame(
-        {
-            "before": first[rows],
-            "after": second[columns],
-            "shared": shared_neurons(a, b)[rows, columns],
-            "jaccard": overlap,
-        }
-    )
-
-
-def track_communities(partitions: Any, minimum: float = SAME) -> np.ndarray:
-    """Give every community of a sequence of partitions an identity that it keeps.
-
-    Snapshot by snapshot, communities are matched with those of the snapshot before as in :func:`match_communities`. A
-    matched community keeps its identity; any other is new and gets the next free number. An identity that is gone
-    does not come back.
 
     Args:
         partitions: community per snapshot and neuron, shape (snapshots, neurons), integers, negative ones mean "in no
@@ -88,7 +49,8 @@ def track_communities(partitions: Any, minimum: float = SAME) -> np.ndarray:
         [[0, 0, 0, 1, 1], [0, 0, 0, 1, 1], [0, 0, -1, 1, 1]]
 
     References:
-        Greene, Doyle and Cunningham (2010), doi:10.1109/ASONAM.2010.17.
+        Greene, Doyle and Cunningham (2010), doi:10.1109/ASONAM.2010.17; assignment: Kuhn (1955),
+        doi:10.1002/nav.3800020109, computed by SciPy.
     """
     table = as_partitions(partitions)
     tracked = np.full(table.shape, ISOLATED, dtype=np.int64)

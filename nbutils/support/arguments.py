@@ -7,28 +7,19 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, wraps
-from numbers import Real
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from nbutils.support.checks import is_whole, shown
+from nbutils.support.checks import is_real, is_whole, shown
 
 Checked = TypeVar("Checked", bound=Callable[..., Any])
 LISTS = (Sequence, Collection, list)
-PLAIN = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "True or False",
-    type(None): "None",
-    object: "anything",
-    Callable: "a function",
-}
 
 
 def checked(function: Checked) -> Checked:
@@ -51,7 +42,7 @@ def checked(function: Checked) -> Checked:
         'abab'
         >>> twice("ab", times=1.5)
         Traceback (most recent call last):
-        TypeError: twice(): times must be a whole number, received 1.5
+        TypeError: twice(): times must be of type int, received 1.5
     """
     if inspect.isclass(function):
         function.__init__ = _checked(function.__init__, function.__name__)
@@ -81,7 +72,7 @@ def _checked(function: Callable[..., Any], name: str) -> Any:
                 several = signature.parameters[key].kind is inspect.Parameter.VAR_POSITIONAL
                 hint = tuple[hint, ...] if several else hint
                 if not fits(given[key], hint):
-                    raise TypeError(f"{name}(): {key} must be {words_for(hint)}, received {received(given[key])}")
+                    raise TypeError(f"{name}(): {key} must be of type {named(hint)}, received {received(given[key])}")
         return function(*args, **options)
 
     return call
@@ -121,7 +112,7 @@ def fits(value: Any, hint: Any) -> bool:
     if hint is int:
         return is_whole(value)
     if hint is float:
-        return _is_number(value)
+        return is_real(value)
     if hint is bool:
         return isinstance(value, bool | np.bool_)
     if origin in LISTS or hint in LISTS:
@@ -138,13 +129,6 @@ def fits(value: Any, hint: Any) -> bool:
     return isinstance(value, hint)
 
 
-def _is_number(value: Any) -> bool:
-    try:
-        return isinstance(value, Real) and not isinstance(value, bool | np.timedelta64) and float(value) is not None
-    except OverflowError:
-        return False
-
-
 def _is_list(value: Any, sets: bool) -> bool:
     if isinstance(value, str | bytes | bytearray) or (isinstance(value, Mapping) and not sets):
         return False
@@ -153,49 +137,25 @@ def _is_list(value: Any, sets: bool) -> bool:
     return isinstance(value, Collection if sets else Sequence)
 
 
-def words_for(hint: Any) -> str:
-    """What a type hint asks for, in words.
+def named(hint: Any) -> str:
+    """A type hint as a message shows it: as it is written, without modules.
 
     Examples:
-        >>> words_for(Sequence[str] | None), words_for(Mapping[str, float])
-        ('a list of text, or None', 'a mapping from text to numbers')
+        >>> named(Sequence[str] | None), named(Mapping[str, float])
+        ('Sequence[str] | None', 'Mapping[str, float]')
     """
-    origin, parts = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        return ", or ".join(words_for(part) for part in parts)
-    if hint in PLAIN or origin in PLAIN:
-        return PLAIN[hint if hint in PLAIN else origin]
-    if origin in LISTS or (origin is tuple and parts[-1] is Ellipsis):
-        return f"a {'tuple' if origin is tuple else 'list'} of {_items(parts[0])}"
-    if origin is tuple:
-        return f"a tuple of {', '.join(map(words_for, parts))}"
-    if origin in (Mapping, dict):
-        return f"a mapping from {_items(parts[0])} to {_items(parts[1])}"
-    found = origin or hint
-    package = found.__module__.partition(".")[0]
-    name = found.__name__ if package in ("builtins", "nbutils") else f"{package}.{found.__name__}"
-    article = "" if name.endswith("s") else "an " if name[0] in "AEIOUaeiou" else "a "
-    return article + name
-
-
-def _items(hint: Any) -> str:
-    """What every item must be, without its article."""
-    return {int: "whole numbers", float: "numbers"}.get(hint) or words_for(hint).removeprefix("an ").removeprefix("a ")
+    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", inspect.formatannotation(hint))
 
 
 def received(value: Any) -> str:
     """A value in an error: tables and arrays by their shapes, lists and mappings that are long by their lengths.
 
     Examples:
-        >>> received(np.zeros((3, 2))), received("no"), received([1] * 999)
-        ('ndarray of shape (3, 2)', "'no'", 'list of 999 items')
+        >>> received(np.zeros((3, 2))), received("no"), received([1] * 999), received([])
+        ('ndarray of shape (3, 2)', "'no'", 'list of 999 items', '[]')
     """
     if hasattr(value, "shape") and not isinstance(value, np.generic | type):
         return f"{type(value).__name__} of shape {shown(tuple(value.shape))}"
-    if isinstance(value, Collection) and not isinstance(value, str | bytes):
-        if len(value) > 5:
-            return f"{type(value).__name__} of {len(value)} items"
-        parts = [f"{shown(k, 30)}: {received(v)}" for k, v in value.items()] if isinstance(value, Mapping) else None
-        inside = ", ".join(parts if parts is not None else map(received, value))
-        return f"{type(value).__name__} of {inside}"[:200] if inside else f"an empty {type(value).__name__}"
+    if isinstance(value, Collection) and not isinstance(value, str | bytes) and len(value) > 5:
+        return f"{type(value).__name__} of {len(value)} items"
     return shown(value)

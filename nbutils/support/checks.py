@@ -151,25 +151,21 @@ def as_partitions(partitions: Any, name: str = "partitions") -> np.ndarray:
 
 def as_series(values: Any, name: str = "values") -> np.ndarray:
     """Finite numbers in a row, as floats."""
-    array = as_numpy(values, name).astype(np.float64, copy=False)
-    if array.ndim != 1 or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite numbers in a row, received shape {array.shape}")
-    _refuse_huge(array, name)
-    return array
+    return _as_finite(values, name, 1, "finite numbers in a row")
 
 
 def as_table(values: Any, name: str, shape: str) -> np.ndarray:
     """Finite numbers in rows and columns, as floats."""
+    return _as_finite(values, name, 2, f"finite, of shape {shape}")
+
+
+def _as_finite(values: Any, name: str, dimensions: int, wanted: str) -> np.ndarray:
     array = as_numpy(values, name).astype(np.float64, copy=False)
-    if array.ndim != 2 or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, of shape {shape}, received shape {array.shape}")
-    _refuse_huge(array, name)
+    if array.ndim != dimensions or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be {wanted}, received shape {array.shape}")
+    if (largest := np.abs(array).max(initial=0)) > LARGEST:
+        raise ValueError(f"{name} must lie within {LARGEST:g} of 0, received {largest:g}; use another unit")
     return array
-
-
-def _refuse_huge(array: np.ndarray, name: str) -> None:
-    if np.abs(array).max(initial=0) > LARGEST:
-        raise ValueError(f"{name} must lie within {LARGEST:g} of 0, received {np.abs(array).max():g}; use another unit")
 
 
 def as_graph(graph: Any, name: str = "graph") -> sp.csr_array:
@@ -268,14 +264,17 @@ def as_switch(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def is_number(value: Any) -> bool:
-    """Whether something is a single finite real number, which truth values and spans of time are not."""
-    if not isinstance(value, Real) or isinstance(value, bool | np.timedelta64):
-        return False
+def is_real(value: Any) -> bool:
+    """As :func:`is_number`, with NaN and the infinities."""
     try:
-        return math.isfinite(float(value))
+        return isinstance(value, Real) and not isinstance(value, bool | np.timedelta64) and float(value) is not None
     except OverflowError:
         return False
+
+
+def is_number(value: Any) -> bool:
+    """Whether something is a single finite real number, which truth values and spans of time are not."""
+    return is_real(value) and math.isfinite(value)
 
 
 def is_among(value: Any, choices: Sequence[str | None]) -> bool:

@@ -11,13 +11,15 @@ from nbutils.entropy import class_selectivity
 from nbutils.series import partial_correlation, partial_from
 from nbutils.stats import correlation, resampled_spearman
 from nbutils.tracking import (
+    SAME,
     against_chance,
     answers_to,
+    best_matching,
     between_searches,
     community_events,
     compare_partitions,
     flexibility,
-    match_communities,
+    members,
     track_communities,
 )
 
@@ -25,6 +27,13 @@ from nbutils.tracking import (
 def partition(*sizes):
     """Labels in a row: (label, how many), ..."""
     return np.concatenate([np.full(size, label) for label, size in sizes])
+
+
+def matched(before, after, minimum):
+    """Labels of the communities that belong together, before and after, and their Jaccard indices."""
+    (old, a), (new, b) = members(before), members(after)
+    rows, columns, overlap = best_matching(a, b, minimum)
+    return old[rows].tolist(), new[columns].tolist(), overlap.tolist()
 
 
 def wandering(rng, snapshots=6, neurons=40, communities=5, moves=8):
@@ -67,8 +76,8 @@ def test_half_is_no_majority_and_a_third_no_match():
     before = partition((0, 4), (1, 4))
     after = np.array([10, 10, 11, 11, 10, 10, 11, 11])
     assert kinds(before, after) == ["birth"] * 2 + ["death"] * 2
-    assert match_communities(before, after).empty
-    assert match_communities(before, after, minimum=0.3)["jaccard"].tolist() == [1 / 3, 1 / 3]
+    assert matched(before, after, SAME)[2] == []
+    assert matched(before, after, 0.3)[2] == [1 / 3, 1 / 3]
 
 
 def test_a_weak_pair_is_a_death_and_a_birth():
@@ -149,9 +158,7 @@ def test_the_matching_is_the_best_one():
     # Greedily 0 would take 10 (J = 4/8) and 1 be left with J = 2/10; the best sum gives 10 to 1.
     before = partition((0, 6), (1, 4), (-1, 2))
     after = np.array([10, 10, 10, 11, 11, 11, 10, 10, 10, -1, -1, -1])
-    found = match_communities(before, after)
-    assert found[["before", "after", "shared"]].values.tolist() == [[0, 11, 3], [1, 10, 3]]
-    assert found["jaccard"].tolist() == [3 / 6, 3 / 7]
+    assert matched(before, after, SAME) == ([0, 1], [11, 10], [3 / 6, 3 / 7])
 
 
 def test_tracking_by_hand():
@@ -212,7 +219,7 @@ def test_searches_of_one_graph():
 def test_no_community_at_all(rng):
     none = np.full(4, -1)
     assert community_events(none, none).empty
-    assert match_communities(none, [0, 0, 1, 1]).empty
+    assert matched(none, np.array([0, 0, 1, 1]), SAME) == ([], [], [])
     assert kinds(none, [0, 0, 1, 1]) == ["birth", "birth"]
     assert (track_communities([none, none]) == -1).all()
     assert np.isnan(compare_partitions(none, none)[["overlap", "agreement"]]).all()
@@ -250,9 +257,9 @@ def test_resampled_and_partial_correlations(rng):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: match_communities([0, 1], [0, 1, 2]), "same number of neurons"),
-        (lambda: match_communities([0, 1], [0.5, 1]), "must be integers"),
-        (lambda: match_communities([0, 1], [0, 1], minimum=1), "minimum must be from 0 to below 1, received 1"),
+        (lambda: community_events([0, 1], [0, 1, 2]), "same number of neurons"),
+        (lambda: community_events([0, 1], [0.5, 1]), "must be integers"),
+        (lambda: track_communities([[0, 1]], minimum=1), "minimum must be from 0 to below 1, received 1"),
         (lambda: track_communities([0, 1]), r"partitions must have shape \(snapshots, neurons\), received \(2,\)"),
         (lambda: track_communities([[0, 1]], minimum=-1), "received -1"),
         (lambda: community_events([0], [0], change=-1), "change at least 0, received .* and -1"),

@@ -351,7 +351,10 @@ def test_text_is_no_mask():
         (lambda: nbutils.firing([[1.0]], rule=None), "rule must be"),
         (lambda: nbutils.firing_entropy([[1]], correction=["miller-madow"]), "correction must be"),
         (lambda: nbutils.resolve_device(["cpu"]), "device must be"),
-        (lambda: nbutils.measure_communities([[1]], spec={"density": 1}), "spec must be a MeasureSpec, received dict"),
+        (
+            lambda: nbutils.measure_communities([[1]], spec={"density": 1}),
+            r"spec must be of type MeasureSpec \| None, received {'density': 1}",
+        ),
     ],
 )
 def test_options_out_of_range_are_named(call, words):
@@ -376,24 +379,27 @@ def test_counts_of_elsewhere_are_checked():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: nbutils.community_selectivity({"labels": 1}), r"answers must be a pandas\.DataFrame, received dict"),
+        (
+            lambda: nbutils.community_selectivity({"labels": 1}),
+            r"answers must be of type DataFrame, received {'labels': 1}",
+        ),
         (
             lambda: nbutils.community_selectivity(pd.DataFrame({"labels": [1]})),
             r"answers must have the columns \['run', 'epoch'",
         ),
         (lambda: nbutils.event_rates(pd.DataFrame({"run": [1]}), 0), r"evolution must have the columns \['labels'"),
-        (lambda: nbutils.settling(None, None, 0), r"evolution must be a pandas\.DataFrame, received None"),
-        (lambda: nbutils.early_prediction([], ["q"], 0), r"table must be a pandas\.DataFrame, received an empty list"),
-        (lambda: nbutils.perturbations("digits"), "results must be Results, received 'digits'"),
-        (lambda: nbutils.control_outcomes(None), "results must be Results, received None"),
-        (lambda: nbutils.grid_values({}), "results must be Results"),
-        (lambda: nbutils.entropy_series([]), "results must be Results"),
-        (lambda: nbutils.switched(1), "results must be Results"),
-        (lambda: nbutils.collect_evidence("digits"), "results must be a list of Results, received 'digits'"),
-        (lambda: nbutils.long_runs(["digits"]), "studies must be a list of Results, received list"),
-        (lambda: nbutils.random_networks(None), "studies must be a list of Results"),
-        (lambda: nbutils.matched_table(3), "studies must be a list of Results"),
-        (lambda: nbutils.simulated_study(["nothing"], 0), "scenario must be text"),
+        (lambda: nbutils.settling(None, None, 0), r"evolution must be of type DataFrame, received None"),
+        (lambda: nbutils.early_prediction([], ["q"], 0), r"table must be of type DataFrame, received \[\]"),
+        (lambda: nbutils.perturbations("digits"), "results must be of type Results, received 'digits'"),
+        (lambda: nbutils.control_outcomes(None), "results must be of type Results, received None"),
+        (lambda: nbutils.grid_values({}), "results must be of type Results"),
+        (lambda: nbutils.entropy_series([]), "results must be of type Results"),
+        (lambda: nbutils.switched(1), "results must be of type Results"),
+        (lambda: nbutils.collect_evidence("digits"), r"results must be of type Sequence\[Results\], received 'digits'"),
+        (lambda: nbutils.long_runs(["digits"]), r"studies must be of type Sequence\[Results\], received \['digits'\]"),
+        (lambda: nbutils.random_networks(None), r"studies must be of type Sequence\[Results\]"),
+        (lambda: nbutils.matched_table(3), r"studies must be of type Sequence\[Results\]"),
+        (lambda: nbutils.simulated_study(["nothing"], 0), "scenario must be of type str"),
         (lambda: nbutils.curve_test([[1.0]], [1], [1], 0), "values must be a table, .* received list"),
     ],
 )
@@ -557,5 +563,5 @@ def test_sparse_graphs_are_taken_however_they_are_held(change):
 )
 def test_tables_of_another_shape_are_told_in_one_sentence(name, argument, table):
     others = {"naive_table": ["modularity"], "published_table": [{}]}.get(name, [])
-    with pytest.raises((ValueError, TypeError), match=f"{argument} must (be a pandas.DataFrame|have the columns)"):
+    with pytest.raises((ValueError, TypeError), match=f"{argument} must (be of type DataFrame|have the columns)"):
         getattr(nbutils, name)(table, *others)

@@ -33,7 +33,7 @@ from nbutils.runs.training import TrainingSettings
 from nbutils.study.hypotheses import Evidence
 from nbutils.study.results import Results
 from nbutils.study.specifications import FACTORS, specifications
-from nbutils.support.arguments import fits, received, words_for
+from nbutils.support.arguments import fits, named, received
 from nbutils.tracking import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -365,7 +365,7 @@ def test_rows_that_stand_twice_are_refused():
 def test_an_item_among_many_is_found():
     """All of a list is looked at, wherever the odd one is."""
     with pytest.raises(
-        TypeError, match=r"verdict\(\): evidence must be a list of Evidence, received list of 100 items"
+        TypeError, match=r"verdict\(\): evidence must be of type Sequence\[Evidence\], received list of 100 items"
     ):
         nbutils.verdict([TEST] * 99 + ["text"])
 
@@ -378,8 +378,8 @@ def test_hints_and_words():
     assert fits((1, "a"), tuple[int, str])
     assert not fits((1, "a", 2), tuple[int, str])
     assert not fits(10**400, float)
-    assert words_for(Run | None) == "a Run, or None"
-    assert words_for(pd.DataFrame) == "a pandas.DataFrame"
+    assert named(Run | None) == "Run | None"
+    assert named(pd.DataFrame) == "DataFrame"
     assert received(pd.DataFrame({"a": range(10**6)})) == "DataFrame of shape (1000000, 1)"
 
 

@@ -93,7 +93,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "holm": {"p_values": [0.1, 0.2, 0.3]},
     "layered_graph": FIRING | {"layers": LAYERS, "density": 0.3},
     "left_out_rise": {"series": RUNS, "window": 3},
-    "match_communities": TWO,
     "measure_communities": FIRING | {"spec": QUICK},
     "measure_entropies": LABELLED | {"last_layer": LAYERS == 3},
     "measure_living": LABELLED | {"rng": 0, "spec": QUICK},
