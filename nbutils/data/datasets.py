@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from nbutils.data.catalogue import BUILT_IN, Name, full_name, keep_images, parse_name
+from nbutils.data.pictures import Images
 from nbutils.data.sources import SOURCES
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_labels, is_whole, shown
@@ -177,52 +178,38 @@ def _built_in(name: str) -> Dataset:
     digest = hashlib.sha256()
     for part in (images, labels, train, test):
         digest.update(np.ascontiguousarray(part).tobytes())
-    return Dataset(
-        name=name,
-        title=TITLES[name],
-        train_pixels=images[train],
-        levels=levels,
-        train_labels=labels[train],
-        train_true=labels[train],
-        test_pixels=images[test],
-        test_labels=labels[test],
-        image_shape=shape,
-        classes=tuple(str(c) for c in np.unique(labels)),
-        version=digest.hexdigest()[:12],
-        about=about,
-    )
+    classes = tuple(str(c) for c in np.unique(labels))
+    origin = "as an installed package carries it"
+    split = Images(images[train], labels[train], images[test], labels[test], classes, origin)
+    facts = {"title": TITLES[name], "version": digest.hexdigest()[:12], "about": about}
+    return _dataset(name, split, levels, shape, facts)
 
 
 def _kept(name: str, asked: Name) -> Dataset:
     kept, source = keep_images(asked.whole), SOURCES.get(asked.base)
-    images = kept.images
-    train, test = (pixels.reshape(len(pixels), -1) for pixels in (images.train, images.test))
-    labels, version, origin = np.array(images.train_labels), kept.version, images.origin
-    title = source.title if source else f"Folder {asked.path.name if asked.path else ''}"
+    images, shape = kept.images, kept.images.train.shape[1:]
+    facts = {"title": f"Folder {asked.path.name if asked.path else ''}", "about": "pictures of your own"}
+    if source:
+        facts = {key: getattr(source, key) for key in ("title", "about", "licence", "citation")}
+    facts["version"] = kept.version
     if asked.size is not None:
-        title = f"{title}, {asked.size}×{asked.size}"
+        facts["title"] += f", {asked.size}×{asked.size}"
     if asked.thousands is not None:
-        chosen = balanced_indices(labels, 1000 * asked.thousands, f"number of examples in {name!r}")
-        train, labels = train[chosen], labels[chosen]
-        version = hashlib.sha256(version.encode() + chosen.tobytes()).hexdigest()[:12]
-        title, origin = f"{title}, {len(chosen):,} images", f"{origin}; {len(chosen):,} of its training images"
-    return Dataset(
-        name=name,
-        title=title,
-        train_pixels=train,
-        levels=255,
-        train_labels=labels,
-        train_true=labels,
-        test_pixels=test,
-        test_labels=np.array(images.test_labels),
-        image_shape=images.train.shape[1:],
-        classes=images.classes,
-        version=version,
-        about=source.about if source else "pictures of your own",
-        origin=origin,
-        licence=source.licence if source else "",
-        citation=source.citation if source else "",
-    )
+        chosen = balanced_indices(images.train_labels, 1000 * asked.thousands, f"number of examples in {name!r}")
+        origin = f"{images.origin}; {len(chosen):,} of its training images"
+        images = replace(images, train=images.train[chosen], train_labels=images.train_labels[chosen], origin=origin)
+        facts["version"] = hashlib.sha256(kept.version.encode() + chosen.tobytes()).hexdigest()[:12]
+        facts["title"] += f", {len(chosen):,} images"
+    return _dataset(name, images, 255, shape, facts)
+
+
+def _dataset(name: str, images: Images, levels: int, shape: tuple[int, ...], facts: dict[str, str]) -> Dataset:
+    train, test = (pixels.reshape(len(pixels), -1) for pixels in (images.train, images.test))
+    labels, test_labels = np.array(images.train_labels), np.array(images.test_labels)
+    sides = {"train_pixels": train, "train_labels": labels, "train_true": labels}
+    sides |= {"test_pixels": test, "test_labels": test_labels}
+    about = {"image_shape": shape, "classes": images.classes, "origin": images.origin, "levels": levels}
+    return Dataset(name=name, **sides, **about, **facts)
 
 
 SPLIT_SEED = 20210604  # one fixed choice per data set, the same for every run

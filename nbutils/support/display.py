@@ -252,14 +252,6 @@ def _clean_svg(svg: str, alt: str, style: str) -> str:
     svg = re.sub(r"font: ([\d.]+px) [^;\"]+", r"font-size: \1; font-family: inherit", svg)
     used = set(re.findall(r"#([\w.-]+)", svg))
     svg = re.sub(r' id="([\w.-]+)"', lambda m: m[0] if m[1] in used else "", svg)
-    return re.sub(
-        r"<svg([^>]*?) width=\"[^\"]+\" height=\"[^\"]+\"|<svg([^>]*)",
-        lambda m: f'<svg{_attributes(m)} role="img" aria-label="{alt}" style="{style}"',
-        svg,
-        count=1,
-    )
-
-
-def _attributes(match: re.Match[str]) -> str:
-    found = match[1] if match[1] is not None else match[2]
-    return re.sub(r' (?:width|height|version)="[^"]*"', "", found)
+    tag = re.match("<svg[^>]*", svg)[0]
+    kept = re.sub(r' (?:width|height|version)="[^"]*"', "", tag)
+    return f'{kept} role="img" aria-label="{alt}" style="{style}"{svg[len(tag) :]}'

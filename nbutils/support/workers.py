@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import connection, current_process, forkserver, get_context, parent_process, resource_tracker
 from multiprocessing.context import BaseContext
@@ -25,6 +25,7 @@ from nbutils.support.files import clear_after, process_folder, remove_folder, sc
 from nbutils.support.machine import SHARE_VARIABLES, default_jobs, threads_each
 
 ATTEMPTS = 3
+METHOD = "spawn" if sys.platform == "win32" else "forkserver"
 
 
 class TryAgain(Exception):  # noqa: N818 - an instruction, not an error
@@ -94,8 +95,8 @@ def run_tasks(
         raise ValueError(f"jobs must be at least 1, received {jobs!r}")
     if not fresh and min(jobs, len(items)) <= 1:
         return ((item, task(item)) for item in items)
-    threads = threads_each(jobs) if threads is None else threads
-    return _Pool(task, min(jobs, len(items)), fresh, before, threads, tuple(preload)).run(items)
+    environment = dict.fromkeys(SHARE_VARIABLES, str(threads_each(jobs) if threads is None else threads))
+    return _Pool(task, min(jobs, len(items)), fresh, before, environment, preload).run(items)
 
 
 @contextmanager
@@ -162,23 +163,19 @@ class _Worker:
         self.pool.workers.remove(self)
 
 
+@dataclass
 class _Pool:
     """Workers for one call of :func:`run_tasks`."""
 
-    def __init__(
-        self,
-        task: Callable[[Any], Any],
-        size: int,
-        fresh: bool,
-        before: Callable[[], None] | None,
-        threads: int,
-        preload: tuple[str, ...],
-    ) -> None:
-        self.task, self.size, self.fresh, self.before, self.preload = task, size, fresh, before, preload
-        self.environment = dict.fromkeys(SHARE_VARIABLES, str(threads))
-        self.context: BaseContext = get_context("spawn" if sys.platform == "win32" else "forkserver")
-        self.workers: list[_Worker] = []  # all that have not ended
-        self.folder = ""  # for sockets, if it is ours
+    task: Callable[[Any], Any]
+    size: int
+    fresh: bool
+    before: Callable[[], None] | None
+    environment: dict[str, str]
+    preload: Sequence[str]
+    context: BaseContext = field(default_factory=lambda: get_context(METHOD))
+    workers: list[_Worker] = field(default_factory=list)  # all that have not ended
+    folder: str = ""  # for sockets, if it is ours
 
     @contextmanager
     def surroundings(self) -> Iterator[None]:
@@ -190,7 +187,7 @@ class _Pool:
         # Tasks come from modules: importing the main script again in every worker would only cost time.
         main, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
         try:
-            if self.context.get_start_method() == "forkserver":
+            if METHOD == "forkserver":
                 self._start_server()
             yield
         finally:
