@@ -108,14 +108,13 @@ def parse_name(name: str) -> Name:
 def _read_name(name: str) -> Name | None:
     if name.startswith(FOLDER):
         return _read_folder(name.removeprefix(FOLDER))
-    match = re.fullmatch(rf"(.+?){OPTIONS}", name)
-    if match is None or match[3]:
+    if name in BUILT_IN:
+        return Name(name, None, None, None)
+    match = re.fullmatch(rf"({'|'.join(SOURCES)})(?:-([1-9][0-9]{{0,3}})k)?(?:@([0-9]{{1,4}}))?", name)
+    if match is None:
         return None
-    base, number = match[1], int(match[2]) if match[2] else None
-    if (base in BUILT_IN and number is None) or base in SOURCES:
-        return Name(base, None, number, None)
-    fewer = re.fullmatch(r"(.+)-([1-9][0-9]{0,3})k", base)
-    return Name(fewer[1], None, number, None, int(fewer[2])) if fewer and fewer[1] in SOURCES else None
+    thousands, size = (int(number) if number else None for number in match.groups()[1:])
+    return Name(match[1], None, size, None, thousands)
 
 
 def _read_folder(text: str) -> Name | None:

@@ -170,12 +170,6 @@ def _such_as(names: Sequence[str]) -> str:
     return f"{len(names)} entries that are no pictures of a class, such as {names[0]}"
 
 
-def _opened(folder: Path, listing: Listing) -> Iterator[Picture]:
-    for split, label, file in listing.files:
-        name = _within(folder, file)
-        yield Picture(split, label, name, _content(file, name))
-
-
 def _content(file: Path, name: str) -> bytes:
     try:
         _require_size(name, file.stat().st_size)
@@ -209,7 +203,9 @@ def decode_folder(folder: Path, origin: str, size: int | None = None, colour: bo
         said = f"without {_such_as(listing.left_out)}"
         warnings.warn(f"{_legible(folder)} is read {said}", UserWarning, stacklevel=2)
         origin = f"{origin}, {said}"
-    return decode(_opened(folder, listing), origin, size, colour)
+    named = ((split, label, _within(folder, file), file) for split, label, file in listing.files)
+    pictures = (Picture(split, label, name, _content(file, name)) for split, label, name, file in named)
+    return decode(pictures, origin, size, colour)
 
 
 def pictures_in_archive(archive: Path) -> Iterator[Picture]:
