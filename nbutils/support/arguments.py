@@ -5,10 +5,8 @@ What holds arrays is hinted `Any` and checked by `nbutils.support.checks`; all e
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
-import sys
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, wraps
@@ -53,11 +51,11 @@ def checked(function: Checked) -> Checked:
 def _checked(function: Callable[..., Any], name: str) -> Any:
     @cache
     def expected() -> tuple[inspect.Signature, dict[str, Any]]:
-        try:
-            hints = get_type_hints(function)
-        except NameError:
-            hints = get_type_hints(function, localns=_for_checkers(sys.modules[function.__module__]))
-        hints.pop("return", None)
+        # Without what it returns, whose type may be imported for type checkers only.
+        given = types.SimpleNamespace(
+            __annotations__={k: v for k, v in function.__annotations__.items() if k != "return"}
+        )
+        hints = get_type_hints(given, inspect.unwrap(function).__globals__)
         return inspect.signature(function), {key: hint for key, hint in hints.items() if hint is not Any}
 
     @wraps(function)
@@ -76,15 +74,6 @@ def _checked(function: Callable[..., Any], name: str) -> Any:
         return function(*args, **options)
 
     return call
-
-
-def _for_checkers(module: types.ModuleType) -> dict[str, Any]:
-    """What a module imports for its type hints only."""
-    found: dict[str, Any] = {}
-    for node in ast.parse(inspect.getsource(module)).body:
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            exec(compile(ast.Module(node.body, []), module.__name__, "exec"), found)
-    return vars(module) | found
 
 
 def fits(value: Any, hint: Any) -> bool:
