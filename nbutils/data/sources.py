@@ -118,15 +118,14 @@ def _idx(kind: str, classes: tuple[str, ...]) -> dict[str, Any]:
     return {"files": _idx_files(kind), "read": _read_idx(kind, classes), "fetch": fetch, "advice": advice}
 
 
-def _cifar_files(folder: Path) -> list[Path]:
-    """The official archive, or else the copy as JPEG, packed or unpacked."""
-    for place in (folder, folder / "CIFAR10"):
-        for name in ("cifar-10-python.tar.gz", "cifar10-jpeg.tar.xz"):
-            if (place / name).is_file():
-                return [place / name]
-        if (place / "cifar10-jpeg").is_dir():
-            return [place / "cifar10-jpeg"]
-    return []
+def _first_of(names: tuple[str, ...], places: tuple[str, ...]) -> Callable[[Path], list[Path]]:
+    """Of some archives and unpacked folders (names without a suffix) the first one, in the first place that has any."""
+
+    def files(folder: Path) -> list[Path]:
+        paths = (folder / place / name for place in places for name in names)
+        return [path for path in paths if (path.is_file() if path.suffix else path.is_dir())][:1]
+
+    return files
 
 
 def _read_cifar(files: list[Path]) -> Images:
@@ -190,14 +189,6 @@ def read_cifar_batches(archive: Path) -> Images:
     return Images(train, rows[1], test, found["test_batch"][1], THINGS, "the publisher's own archive")
 
 
-def _plant_files(folder: Path) -> list[Path]:
-    for place in (folder / "PlantVillage", folder):
-        for name in ("PlantVillage64.tar.xz", "PlantVillage64"):
-            if (place / name).exists():
-                return [place / name]
-    return []
-
-
 def _pictures(file: Path, origin: str) -> Images:
     return decode_folder(file, origin) if file.is_dir() else decode(pictures_in_archive(file), origin)
 
@@ -229,7 +220,7 @@ SOURCES = {
         about="60,000 photographs of animals and vehicles, 32x32 pixels, colour",
         licence="none stated by the publisher, who asks to be cited",
         citation="Krizhevsky (2009), Learning Multiple Layers of Features from Tiny Images, University of Toronto",
-        files=_cifar_files,
+        files=_first_of(("cifar-10-python.tar.gz", "cifar10-jpeg.tar.xz", "cifar10-jpeg"), (".", "CIFAR10")),
         read=_read_cifar,
         fetch=_fetch_cifar,
         advice="cifar-10-python.tar.gz, or a copy as JPEG: cifar10-jpeg/train/<class>/<number>.jpg and likewise test",
@@ -241,7 +232,7 @@ SOURCES = {
         about="leaves of peppers, potatoes and tomatoes in 15 classes of health and disease, 64x64 pixels, colour",
         licence="CC BY-SA 3.0",
         citation="Mohanty, Hughes and Salathé (2016), doi:10.3389/fpls.2016.01419; Hughes, Salathé, arXiv:1511.08060",
-        files=_plant_files,
+        files=_first_of(("PlantVillage64.tar.xz", "PlantVillage64"), ("PlantVillage", ".")),
         read=lambda files: _pictures(files[0], "a subset of 15 classes, resized to 64x64"),
         fetch=None,
         advice="pictures of one size in PlantVillage/PlantVillage64/train/<class>/ and the same for test",
