@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from nbutils.support.checks import (
     as_count,
     as_labels,
     ordinary,
-    require_share,
+    share_after,
     share_count,
     shown,
     spare_exponent,
@@ -154,16 +153,10 @@ def effective_rank(activations: Any) -> float:
 
 def firing_share(rule: str) -> float | None:
     """The share that a firing rule keeps; None for 'positive'."""
-    if not isinstance(rule, str):
+    named = {"positive": None, "top-decile": 0.1}
+    if isinstance(rule, str) and rule in named:
+        return named[rule]
+    share = share_after(rule, "top")
+    if share is None or not 0 < share <= 1:
         raise ValueError(f"rule must be {RULES}, received {shown(rule)}")
-    if rule == "positive":
-        return None
-    if rule == "top-decile":
-        return 0.1
-    try:
-        kind, share = rule.split(":")
-        if kind == "top" and re.fullmatch(r"[0-9.eE+-]+", share):
-            return require_share(float(share), "share")
-    except ValueError:
-        pass
-    raise ValueError(f"rule must be {RULES}, received {shown(rule)}")
+    return share

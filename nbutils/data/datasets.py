@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
@@ -17,7 +16,7 @@ from nbutils.data.catalogue import BUILT_IN, Name, full_name, keep_images, parse
 from nbutils.data.pictures import Images
 from nbutils.data.sources import SOURCES
 from nbutils.support.arguments import checked
-from nbutils.support.checks import as_count, as_labels, is_whole, shown
+from nbutils.support.checks import as_count, as_labels, is_whole, share_after, shown
 from nbutils.support.needs import needed_for
 
 
@@ -93,15 +92,12 @@ def label_noise(labels: str) -> float:
     named = {"true": 0.0, "random": 1.0}
     if isinstance(labels, str) and labels in named:
         return named[labels]
-    try:
-        kind, share = labels.split(":")
-        if kind == "mixed" and re.fullmatch(r"[0-9.eE+-]+", share) and 0 <= float(share) <= 1:
-            return float(share)
-    except (AttributeError, TypeError, ValueError):
-        pass
-    raise ValueError(
-        f"labels must be 'true', 'random' or 'mixed:<share>' with a share from 0 to 1, received {shown(labels)}"
-    )
+    share = share_after(labels, "mixed")
+    if share is None or not 0 <= share <= 1:
+        raise ValueError(
+            f"labels must be 'true', 'random' or 'mixed:<share>' with a share from 0 to 1, received {shown(labels)}"
+        )
+    return share
 
 
 def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:

@@ -6,6 +6,7 @@ A wrong argument ends in one sentence that names the argument, what was received
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -336,6 +337,15 @@ def as_frame(
     if key and table.duplicated(list(key)).any():
         raise ValueError(f"{name} must have one row per {' and '.join(key)}, received several")
     return table
+
+
+def share_after(text: Any, kind: str) -> float | None:
+    """The number in "kind:number", such as "top:0.05"; None for anything else."""
+    found = re.fullmatch(rf"{kind}:([0-9.eE+-]+)", text) if isinstance(text, str) else None
+    try:
+        return float(found[1]) if found else None
+    except ValueError:  # such as 1e
+        return None
 
 
 def share_count(share: float, total: int) -> int:
