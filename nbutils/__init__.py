@@ -104,13 +104,9 @@ _WHERE = {
     "pages.page": ("open_page",),
     "pages.reanalysis": ("read_series",),
     "pages.reconstruction": (
-        "change_table",
-        "compare_trainings",
-        "entropy_panels",
         "entropy_series",
         "modularity_panels",
         "published_panels",
-        "published_table",
         "shuffle_table",
         "switch_table",
         "switch_words",

@@ -9,16 +9,13 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from nbutils.communities import agreed_communities, detect_communities
 from nbutils.data.datasheets import CONTROL
 from nbutils.graphs import activation_pattern_graph
-from nbutils.pages.alluvial import COLOURS
 from nbutils.pages.figures import CONDITION_COLOURS, CONDITION_NAMES, conditions_in
 from nbutils.series import partial_from
 from nbutils.stats import MOST_DRAWS as MOST_RESAMPLES
@@ -26,7 +23,7 @@ from nbutils.stats import bootstrap_interval, resampled_spearman
 from nbutils.study.comparisons import measure_name
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_fired, as_frame, as_labels, as_rng, is_whole, shown
-from nbutils.support.display import GREY, INK, figure_style, format_number, in_figure, interval_text
+from nbutils.support.display import GREY, INK, figure_style, format_number, interval_text
 from nbutils.tracking import KINDS, MOST_DRAWS, answers_to, between_searches
 
 MOST_EPOCHS = 10_000  # of a run
@@ -210,7 +207,6 @@ def prediction_table(found: pd.DataFrame) -> pd.DataFrame:
 STABILITY = {"agreement": "agreement (AMI)", "overlap": "overlap", "flexibility": "flexibility"}
 PHASE_COLOURS = ("#8a8f98", "#3fb0c4", "#3b82c4", "#a35cc4")
 NARROWEST = 5.6  # inches that the legends need
-LETTER = 0.0125  # width of a letter, as a share of the axis
 
 
 def stability(evolution: pd.DataFrame, table: pd.DataFrame) -> Figure:
@@ -304,51 +300,6 @@ def selectivity_panels(found: pd.DataFrame, chance: float) -> Figure:
         axes[1, 0].set(ylabel="classes selected for", ylim=(0, None))
         plt.close(fig)
     return fig
-
-
-def identities(answers: pd.DataFrame, classes: Sequence[str], most: int = 18) -> Figure:
-    """The communities of one network over epochs, each cell in the colour of the class that it is selective for.
-
-    Args:
-        answers: rows of the extra "answers" of one run.
-        classes: names of the classes.
-        most: communities shown, those with the most neurons over all epochs; in order of birth.
-
-    Returns:
-        A matplotlib figure.
-    """
-    weight = answers.groupby("community")["neurons"].sum().sort_values(ascending=False, kind="stable")
-    rows = answers[answers["community"].isin(weight.index[:most])].sort_values("epoch", kind="stable")
-    order = rows.groupby("community")["epoch"].agg(["min", "max"]).sort_values(["min", "max"]).index
-    kinds = sorted(set(rows["answers_to"]) - {-1})
-    tones = [*COLOURS] if len(kinds) <= len(COLOURS) else sns.husl_palette(len(kinds), s=0.6, l=0.62)
-    colours = {-1: GREY, **dict(zip(kinds, tones, strict=False))}
-    first, last = answers["epoch"].min(), answers["epoch"].max()
-    with figure_style():
-        fig, ax = plt.subplots(figsize=(7.6, 1 + 0.27 * len(order)))
-        for y, name in enumerate(order):
-            _stretches(ax, y, rows[rows["community"] == name], colours, classes, last - first + 1)
-        ax.set(xlim=(first - 0.5, last + 0.5), ylim=(len(order) - 0.5, -0.5), xlabel="epoch", ylabel="community")
-        ax.set(yticks=range(len(order)), yticklabels=[name + 1 for name in order])
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.grid(visible=False)
-        plt.close(fig)
-    return fig
-
-
-def _stretches(
-    ax: Axes, y: int, own: pd.DataFrame, colours: Mapping[int, object], classes: Sequence[str], epochs: int
-) -> None:
-    """One community: a cell per epoch, deeper the more selective it is, and the class written where it has room."""
-    for cell in own.itertuples():
-        place = (cell.epoch - 0.5, y - 0.42)
-        alpha = 0.25 + 0.65 * cell.preference
-        ax.add_patch(Rectangle(place, 1, 0.84, facecolor=colours[cell.answers_to], alpha=alpha, linewidth=0))
-    for _, same in own.groupby((own["answers_to"].diff() != 0).cumsum()):
-        kind = same["answers_to"].iloc[0]
-        text = short_name(classes[kind]) if kind >= 0 else "no class"
-        if (len(text) + 1) * LETTER <= len(same) / epochs:
-            ax.text(same["epoch"].mean(), y, in_figure(text), ha="center", va="center_baseline", fontsize=8.5)
 
 
 def _lines(ax: Axes, runs: pd.DataFrame, measure: str, condition: str) -> None:

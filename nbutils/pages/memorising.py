@@ -22,19 +22,17 @@ from nbutils.study.archive import MEMORISED
 from nbutils.study.results import Results, as_studies
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_frame
-from nbutils.support.display import GREY, INK, figure_style, format_number, interval_text
+from nbutils.support.display import GREY, figure_style, format_number, interval_text
 
 __all__ = [
     "BESIDE",
     "ENTROPIES",
-    "accuracy_figure",
     "at_turn",
     "clock_table",
     "clock_words",
     "course_figure",
     "late_rise",
     "learners",
-    "learning_figure",
     "long_runs",
     "matched_table",
     "random_networks",
@@ -266,34 +264,9 @@ def title_of(result: Results) -> str:
 
 
 COLOURS = ("#3b82c4", "#d97a1a", "#2a9d6f", "#a35cc4")
-ACCURACIES = {
-    "train_accuracy": ("training labels as given", "#a35cc4", "-"),
-    "true_accuracy": ("true labels of the training images", "#3b82c4", "-"),
-    "test_accuracy": ("test images", "#d97a1a", "--"),
-}
 LATE = (8, 9)  # epochs from which on the paper's entropy rises with random labels
 ACROSS = 3  # panels side by side
 NAMES = {"epoch": "epoch", "train_accuracy": "training accuracy"}
-
-
-def accuracy_figure(runs: pd.DataFrame) -> Figure:
-    """Three accuracies over the epochs of each long run; dotted: chance.
-
-    Args:
-        runs: see :func:`nbutils.pages.memorising.long_runs`.
-    """
-    with figure_style():
-        fig, axes = _grid(runs["title"].nunique(), 2.5, sharey=True)
-        for ax, (title, run) in zip(axes, runs.groupby("title", sort=False), strict=True):
-            for column, (label, colour, line) in ACCURACIES.items():
-                ax.plot(run["epoch"], run[column], color=colour, ls=line, lw=1.8, label=label)
-            ax.axhline(run["chance"].iloc[0], color=INK, lw=1, ls=":", alpha=0.7)
-            ax.set(title=title, ylim=(0, 1.02), xlabel="epoch")
-            ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-        columns = 3 if len(axes) >= ACROSS else 1  # a narrow figure has no room for names side by side
-        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=columns)
-        plt.close(fig)
-    return fig
 
 
 def course_figure(runs: pd.DataFrame, measures: Mapping[str, str], x: str = "epoch", mark: str = "") -> Figure:
@@ -340,32 +313,6 @@ def short_figure(networks: pd.DataFrame, measure: str, name: str) -> Figure:
             ax.set(title=title, xlabel="epoch")
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes[0][0].set_ylabel(name)
-        plt.close(fig)
-    return fig
-
-
-def learning_figure(studies: Sequence[Results], measures: Mapping[str, str]) -> Figure:
-    """Measures against training accuracy: the memorising run as a line, networks with true labels as dots.
-
-    Args:
-        studies: results of data sets; those without a memorising run are left out.
-        measures: column -> title of its panels.
-    """
-    pairs = [(run, learners(result)) for result in studies if len(run := long_runs([result]))]
-    with figure_style():
-        size = (2.55 * len(measures), 1.9 * len(pairs) + 0.6)
-        fig, axes = plt.subplots(len(pairs), len(measures), figsize=size, sharex=True, squeeze=False)
-        for row, (run, own) in zip(axes, pairs, strict=True):
-            for ax, column in zip(row, measures, strict=True):
-                ax.plot(run["train_accuracy"], run[column], color=COLOURS[3], lw=1.6, label="memorising, one run")
-                dots = {"s": 14, "color": COLOURS[0], "alpha": 0.6, "linewidths": 0}
-                ax.scatter(own["train_accuracy"], own[column], label="learning, one dot an epoch", zorder=3, **dots)
-            row[0].set_ylabel(run["title"].iloc[0])
-        for ax, name in zip(axes[0], measures.values(), strict=True):
-            ax.set_title(name)
-        for ax in axes[-1]:
-            ax.set(xlabel="training accuracy", xlim=(0, 1.03))
-        fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         plt.close(fig)
     return fig
 

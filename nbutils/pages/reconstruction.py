@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from nbutils.stats import bootstrap_interval, correlation
+from nbutils.stats import bootstrap_interval
 from nbutils.study.comparisons import naive_table
 from nbutils.study.hypotheses import RULES, as_judged, collect_evidence, verdict
 from nbutils.study.results import Results, as_results
@@ -117,37 +117,6 @@ def switch_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 @checked
-def change_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """How far every switch moves final modularity and entropy, networks paired by seed with those of `PLAIN`.
-
-    Args:
-        rows: see :func:`switched`.
-
-    Returns:
-        One row per switch that is on: `switch`; `Q` (mean change), `Q low`, `Q high` (95 % interval over networks);
-        `entropy`, `entropy low`, `entropy high`, the same as a share of the entropy without the switch (networks
-        without any are left out); and `moves Q`, `moves entropy`: whether the whole interval lies beyond `Q_MOVES` or
-        `ENTROPY_MOVES`, on either side.
-    """
-    as_switched(rows, finite=("modularity", "pattern_entropy"))
-    if len(rows) and PLAIN not in set(rows["switch"]):
-        raise ValueError(f"rows must hold the switch {PLAIN!r}, received {shown(list(rows['switch'].unique()))}")
-    last = rows[rows["epoch"] == rows["epoch"].max()]
-    wide = last.pivot(index="seed", columns="switch", values=["modularity", "pattern_entropy"])
-    found = []
-    for name in (switch for switch in rows["switch"].unique() if switch != PLAIN):
-        row = {"switch": name}
-        for what, measure, moves in (("Q", "modularity", Q_MOVES), ("entropy", "pattern_entropy", ENTROPY_MOVES)):
-            plain, own = wide[measure, PLAIN], wide[measure, name]
-            change = ((own - plain) / (plain.where(plain > 0) if what == "entropy" else 1)).dropna()
-            low, high = bootstrap_interval(change, np.random.default_rng(RULES.seed))
-            row |= {what: change.mean(), f"{what} low": low, f"{what} high": high}
-            row[f"moves {what}"] = bool(low > moves or high < -moves)
-        found.append(row)
-    return pd.DataFrame(found)
-
-
-@checked
 def switch_words(rows: pd.DataFrame) -> pd.DataFrame:
     """The words that the book's rules give to every switch, as if it alone had been chosen.
 
@@ -205,8 +174,6 @@ def shuffle_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 BLUE, ORANGE, PURPLE = "#3b82c4", "#d97a1a", "#a35cc4"
-# Switches that touch the entropy, by what the networks were trained on: the paper's bins, then strict ones.
-BINS = {"trained on 0 to 1": ("the paper's", "strict bins"), "trained on bytes": ("trained on bytes", "all five")}
 ACROSS = 4  # panels side by side
 
 
@@ -237,27 +204,6 @@ def modularity_panels(rows: pd.DataFrame) -> Figure:
         fig.supylabel("modularity Q", size="medium")
         axes[0][0].set_ylim(bottom=min(0, axes[0][0].get_ylim()[0]))
         fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center")
-        plt.close(fig)
-    return fig
-
-
-@checked
-def entropy_panels(rows: pd.DataFrame) -> Figure:
-    """The paper's entropy over epochs, with both kinds of bins, for networks trained on 0 to 1 and on bytes.
-
-    Args:
-        rows: see :func:`nbutils.pages.reconstruction.switched`.
-    """
-    as_switched(rows, numbers=("pattern_entropy",))
-    with figure_style():
-        fig, axes = plt.subplots(1, len(BINS), figsize=(7.2, 2.9), sharey=True)
-        for ax, (title, names) in zip(axes, BINS.items(), strict=True):
-            for name, label, colour in zip(names, ("the paper's bins", "strict bins"), (BLUE, ORANGE), strict=True):
-                own = rows[rows["switch"] == name]
-                _networks(ax, own.pivot(index="epoch", columns="seed", values="pattern_entropy"), colour, label)
-            ax.set(title=title, xlabel="epoch")
-        axes[0].set_ylabel("network entropy (bits)")
-        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         plt.close(fig)
     return fig
 
@@ -318,63 +264,6 @@ def entropy_series(results: Results) -> dict[str, pd.DataFrame]:
     return found
 
 
-@checked
-def published_table(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The published series, and how close ours come to it.
-
-    Args:
-        series: see :func:`nbutils.pages.reanalysis.read_series`.
-        ours: see :func:`entropy_series`.
-
-    Returns:
-        One row for the published series and one per way of training: `series`, `first`, `last` (bits, at the first and
-        last shared epoch; means over networks), `change` (bits), `distance` (root mean square of the mean series minus
-        the published one, bits), `r` (Pearson), `r of steps` (of the changes from epoch to epoch), `inside` (share of
-        epochs at which the published value lies within the range of our networks).
-    """
-    as_compared(series, ours)
-    published, rows = series.set_index("epoch")["entropy_bits"], []
-    for name, wide in {"published": published.to_frame(), **ours}.items():
-        own, theirs = wide.mean(axis=1).align(published, join="inner")
-        range_ = wide.loc[own.index]
-        row = {"series": name, "first": own.iloc[0], "last": own.iloc[-1], "change": own.iloc[-1] - own.iloc[0]}
-        if name != "published":
-            inside = (range_.min(axis=1) <= theirs) & (theirs <= range_.max(axis=1))
-            row |= {"distance": _distance(own, theirs), "r": correlation(own, theirs, "pearson")}
-            row |= {"r of steps": correlation(np.diff(own), np.diff(theirs), "pearson"), "inside": inside.mean()}
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-@checked
-def compare_trainings(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Which of two ways of training gives series closer to the published one, networks paired by seed.
-
-    Args:
-        series: see :func:`nbutils.pages.reanalysis.read_series`.
-        ours: two ways of training, see :func:`entropy_series`.
-
-    Returns:
-        One row for `distance` (root mean square, bits) and one for `r` (Pearson): `measure`, the mean over networks for
-        each way, `difference` (second minus first), `low`, `high` (95 % interval over networks), and `closer`: the way
-        that the interval favours, or "neither". Empty unless there are two ways.
-    """
-    as_compared(series, ours)
-    if len(ours) != 2:
-        return pd.DataFrame()
-    published, rows, names = series.set_index("epoch")["entropy_bits"], [], list(ours)
-    for measure, closeness, better in (("distance", _distance, -1), ("r", _pearson, 1)):
-        each = [wide.apply(lambda own, f=closeness: f(*own.align(published, join="inner"))) for wide in ours.values()]
-        difference = (each[1] - each[0]).dropna()
-        low, high = bootstrap_interval(difference, np.random.default_rng(RULES.seed))
-        closer = ("neither", names[1], names[0])[int(better * np.sign(low)) if low * high > 0 else 0]
-        means = dict(zip(names, (values.mean() for values in each), strict=True))
-        rows.append(
-            {"measure": measure, **means, "difference": difference.mean(), "low": low, "high": high, "closer": closer}
-        )
-    return pd.DataFrame(rows)
-
-
 def as_compared(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> None:
     """Refuse a published series, or series of ours, that cannot be set beside each other."""
     if as_frame(series, (), "series", finite=("epoch", "entropy_bits"), key=("epoch",)).empty:
@@ -383,11 +272,3 @@ def as_compared(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> None:
         as_frame(wide, (), f"ours[{name!r}]", finite=list(wide))
         if wide.empty or wide.index.has_duplicates or not wide.index.isin(series["epoch"]).any():
             raise ValueError(f"ours[{name!r}] must have one row per epoch, some of those of series, received others")
-
-
-def _distance(own: pd.Series, theirs: pd.Series) -> float:
-    return float(np.sqrt(np.mean((own - theirs) ** 2)))
-
-
-def _pearson(own: pd.Series, theirs: pd.Series) -> float:
-    return correlation(own, theirs, "pearson")

@@ -70,15 +70,45 @@ def test_the_ablation_takes_its_words_from_changes_paired_by_seed(page):
     names = page("reconstruction")
     rows, changes = names["rows"], names["changes"]
     last = rows[rows["epoch"] == 20].set_index("seed")
-    plain = last.loc[last["switch"] == "the paper's", "modularity"]
+    plain, bits = (last.loc[last["switch"] == "the paper's", c] for c in ("modularity", "pattern_entropy"))
     for switch, own in last.groupby("switch"):
         if switch != "the paper's":
             assert changes.loc[switch, "Q"] == pytest.approx((own["modularity"] - plain).mean())
+            assert changes.loc[switch, "entropy"] == pytest.approx((own["pattern_entropy"] / bits - 1).mean())
     inside = changes["Q low"].ge(-0.05) & changes["Q high"].le(0.05)
     assert not changes.loc[inside, "moves Q"].any()
+    beyond = changes["entropy low"].gt(0.01) | changes["entropy high"].lt(-0.01)
+    assert (changes["moves entropy"] == beyond).all()
     moved = set(changes.index[changes["moves Q"]])
     assert moved == set(names["switches"]["moves Q"].split(", "))
     assert names["low"] <= names["lost"].mean() <= names["high"]
+
+
+def test_the_published_series_beside_ours(page):
+    names = page("reconstruction")
+    beside, bits = names["beside"], names["bits"]
+    for way, wide in names["ours"].items():
+        mean, row = wide.mean(axis=1).to_numpy(), beside.loc[way]
+        assert row["distance"] == pytest.approx(np.sqrt(np.mean((mean - bits.to_numpy()) ** 2)))
+        assert row["r"] == pytest.approx(scipy_stats.pearsonr(mean, bits).statistic)
+        assert row["r of steps"] == pytest.approx(scipy_stats.pearsonr(np.diff(mean), np.diff(bits)).statistic)
+        assert row["inside"] == np.mean((wide.min(axis=1) <= bits) & (bits <= wide.max(axis=1)))
+        by_seed = [np.sqrt(np.mean((wide[seed] - bits) ** 2)) for seed in wide]
+        assert names["far"][way].tolist() == pytest.approx(by_seed)
+    assert np.sign(beside.loc["published", "change"]) == -1
+
+
+def test_the_curves_in_numbers(page):
+    names = page("specification_curve")
+    for dataset, table in names["tables"].items():
+        for hypothesis, own in table.groupby("hypothesis"):
+            row, effect = names["curves"].loc[(hypothesis, dataset)], own["predicted"] * own["rho"]
+            primary = effect[own["primary"]].item()
+            assert row["agrees"] == (effect > 0).mean()
+            assert (row["median"], row["primary"]) == pytest.approx((np.median(effect), primary))
+            assert row["below"] == (effect < primary).mean()
+            turned = np.where(own["predicted"] > 0, own["high"] < 0, own["low"] > 0)
+            assert row["against"] == turned.mean()
 
 
 def test_classes_by_chance_agree_with_a_simulation(page):

@@ -3,13 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
 
 from nbutils.pages.evolution import (
     community_selectivity,
     event_panels,
     event_rates,
-    identities,
     selectivity_panels,
     stability,
 )
@@ -58,30 +56,3 @@ def test_selectivity_shows_the_chance(rng):
     above, below = selectivity_panels(community_selectivity(table), 0.125).axes
     assert above.lines[-1].get_ydata() == [0.125, 0.125]
     assert below.lines[-1].get_ydata().tolist() == [2, 2, 2]
-
-
-def test_identities_colour_each_cell_by_its_class():
-    rows = [
-        (0, 0, 9, 1, 0.5),
-        (1, 0, 9, 1, 0.5),
-        (2, 0, 9, 0, 0.5),
-        (1, 3, 5, 1, 0.2),
-        (2, 3, 5, -1, 0.0),
-        (0, 2, 1, 0, 1.0),
-    ]
-    table = pd.DataFrame(rows, columns=["epoch", "community", "neurons", "answers_to", "preference"])
-    ax = identities(table, ["cat", "dog"], most=2).axes[0]
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["1", "4"]
-    assert [text.get_text() for text in ax.texts] == ["dog", "cat", "dog", "no class"]
-    tones = [to_hex(patch.get_facecolor()) for patch in ax.patches]
-    assert tones[0] == tones[1] == tones[3]
-    assert len(set(tones)) == 3
-    shallow, deep = ax.patches[3].get_alpha(), ax.patches[0].get_alpha()
-    assert shallow < deep
-
-
-def test_many_classes_have_colours_of_their_own():
-    kinds = np.arange(30)
-    table = pd.DataFrame({"epoch": 0, "community": kinds, "neurons": 3, "answers_to": kinds, "preference": 0.5})
-    ax = identities(table, [f"class {k}" for k in kinds], most=30).axes[0]
-    assert len({to_hex(patch.get_facecolor()) for patch in ax.patches}) == 30

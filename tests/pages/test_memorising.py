@@ -204,8 +204,6 @@ def test_data_sets_without_a_memorising_run_are_left_out():
 def test_the_figures_show_what_the_tables_hold():
     results = [simulated(), simulated(lowest=40, dataset="cifar10", short=False)]
     long, short = long_runs(results), random_networks(results)
-    drawn = figures.accuracy_figure(long)
-    assert [ax.get_title("left") for ax in drawn.axes] == ["MNIST", "CIFAR-10"]
     first = figures.course_figure(long, ENTROPIES, "train_accuracy").axes[0]
     dots = [line.get_xydata().tolist() for line in first.lines if line.get_marker() == "o"]
     assert dots == [[[pytest.approx(0.444), 50]]], "one of the two turns"
@@ -213,6 +211,3 @@ def test_the_figures_show_what_the_tables_hold():
     assert [line.get_xydata().tolist() for line in marked.lines if line.get_marker() == "o"] == [[[12, 50]]]
     (panel,) = figures.short_figure(short, "binned_entropy", "entropy").axes
     assert sum(line.get_marker() == "o" for line in panel.lines) == 4
-    beside = figures.learning_figure(results, {"binned_entropy": "entropy", "modularity": "Q"})
-    assert np.shape(beside.axes) == (4,)
-    assert len(beside.axes[0].collections[0].get_offsets()) == 4 * 20

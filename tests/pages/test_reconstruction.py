@@ -10,7 +10,6 @@ from nbutils.pages import reconstruction
 from nbutils.pages.reconstruction import (
     PLAIN,
     SWITCHES,
-    change_table,
     shuffle_table,
     switch_table,
     switch_words,
@@ -97,29 +96,6 @@ def test_the_table_says_what_was_put_in(rows):
     assert table.loc["all five", "entropy trained"] == pytest.approx(190, abs=0.1)
 
 
-def test_changes_are_paired_by_seed(rows):
-    changes = change_table(rows).set_index("switch")
-    assert list(changes.index) == list(SWITCHES)[1:]
-    row = changes.loc["edges of the last class"]
-    assert row[["Q", "Q low", "Q high"]].tolist() == [-1 / 8] * 3, "the same networks: no spread"
-    assert (row["moves Q"], row["moves entropy"]) == (True, False)
-    assert row["entropy"] == 0
-    assert changes.loc["strict bins", "Q"] == 0
-    assert changes.loc["strict bins", "entropy"] == pytest.approx(-0.05, abs=1e-3)
-    assert changes.loc["trained on bytes", "entropy"] == pytest.approx(1, abs=1e-3)
-    assert list(changes.index[changes["moves entropy"]]) == [
-        *("strict bins", "trained on bytes", "all but the bytes", "all five")
-    ]
-
-
-def test_networks_without_entropy_have_no_relative_change(rows):
-    silent = rows.assign(pattern_entropy=rows["pattern_entropy"].where(rows["seed"] > 0, 0.0))
-    assert change_table(silent).set_index("switch").loc["strict bins", "entropy"] == pytest.approx(-0.05, abs=1e-3)
-    none = change_table(rows.assign(pattern_entropy=0.0))
-    assert none["entropy"].isna().all()
-    assert not none["moves entropy"].any()
-
-
 def test_words_follow_from_the_books_rules(rows):
     words = switch_words(rows).set_index("switch")
     assert words.loc[PLAIN].tolist() == ["passes"] * 5 + ["supported"]
@@ -197,6 +173,3 @@ def test_figures_show_every_switch(rows):
         assert len(networks) == 10
         assert curve.get_ydata() == pytest.approx(mean.to_numpy())
         assert null.get_xdata().tolist() == [0, EPOCHS]
-    panels = reconstruction.entropy_panels(rows)
-    assert [ax.get_title(loc="left") for ax in panels.axes] == ["trained on 0 to 1", "trained on bytes"]
-    assert all(len(ax.lines) == 2 * 11 for ax in panels.axes)

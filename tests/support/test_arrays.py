@@ -552,16 +552,14 @@ def test_sparse_graphs_are_taken_however_they_are_held(change):
     ("name", "argument"),
     [
         ("between_run_table", "grid"),
-        ("change_table", "rows"),
         ("choice_effects", "table"),
         ("naive_table", "table"),
-        ("published_table", "series"),
         ("shuffle_table", "rows"),
         ("switch_table", "rows"),
         ("turning_table", "runs"),
     ],
 )
 def test_tables_of_another_shape_are_told_in_one_sentence(name, argument, table):
-    others = {"naive_table": ["modularity"], "published_table": [{}]}.get(name, [])
+    others = {"naive_table": ["modularity"]}.get(name, [])
     with pytest.raises((ValueError, TypeError), match=f"{argument} must (be of type DataFrame|have the columns)"):
         getattr(nbutils, name)(table, *others)

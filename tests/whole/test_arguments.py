@@ -165,19 +165,16 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
         {"model": network(), "inputs": torch.ones(5, 4), "layers": "1", "batch_size": 2}
         | {"reduce": "mean", "prepare": None, "layout": "auto"}
     ),
-    "change_table": lambda: {"rows": switches()},
     "choice_effects": lambda: {"table": curve()},
     "community_selectivity": lambda: {"answers": ANSWERS.assign(preference=0.5)},
     "clock_table": lambda: {"long": measured(), "networks": measured(), "measure": "binned_entropy"},
     "collect_evidence": lambda: {"results": [simulated()]},
-    "compare_trainings": lambda: {"series": SERIES, "ours": {"one": OURS, "other": OURS + 1}},
     "control_outcomes": lambda: {"results": simulated(), "tries": 1},
     "count_cofiring": lambda: {"model": network(), "layers": "1", "threshold": 0.0, "layout": "auto"},
     "early_prediction": lambda: (
         {"table": measured(), "measures": ["modularity"], "rng": 0, "early": [1]}
         | {"outcome": "test_accuracy", "draws": 20}
     ),
-    "entropy_panels": lambda: {"rows": switches()},
     "entropy_series": lambda: {"results": study()},
     "event_rates": lambda: {"evolution": epochs(**dict.fromkeys(KINDS, 1)).query("epoch > 0"), "rng": 0, "draws": 20},
     "evidence_table": lambda: {"evidence": [TEST]},
@@ -197,7 +194,6 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "open_page": lambda: {"template": "dataset", "namespace": {"dataset": "digits"}},
     "partitions_of": lambda: {"run": run(), "density": 0.5, "seeds": 1},
     "published_panels": lambda: {"series": SERIES, "ours": {"one": OURS}},
-    "published_table": lambda: {"series": SERIES, "ours": {"one": OURS}},
     "random_networks": lambda: {"studies": [study()]},
     "read_archive": lambda: {"folder": ROOT / "book/results/digits", "dataset": "digits"},
     "read_datasheet": lambda: {"name": "digits"},
@@ -359,7 +355,7 @@ def test_rows_that_stand_twice_are_refused():
     with pytest.raises(ValueError, match="table must have one row per seed and epoch, received several"):
         nbutils.naive_table(twice, "modularity")
     with pytest.raises(ValueError, match="rows must have one row per switch and seed and epoch"):
-        nbutils.change_table(pd.concat([switches(), switches()]))
+        nbutils.switch_table(pd.concat([switches(), switches()]))
 
 
 def test_an_item_among_many_is_found():

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from nbutils.data.datasets import Dataset, load_dataset
 from nbutils.data.datasheets import Datasheet, read_datasheet, readable, simple_accuracies
 from nbutils.pages.alluvial import alluvial
-from nbutils.pages.evolution import identities, short_name
+from nbutils.pages.evolution import short_name
 from nbutils.pages.figures import forest
 from nbutils.pages.portraits import class_brightness, class_counts, community_classes, sample_images
 from nbutils.study.hypotheses import Evidence
@@ -82,9 +82,6 @@ def test_classes_that_read_the_same_stay_apart(data):
 
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_figures_of_communities():
-    rows = pd.DataFrame({"epoch": [0, 1] * 2, "community": [0, 0, 1, 1], "neurons": 5, "preference": 0.5})
-    figure = identities(rows.assign(answers_to=[0, 0, 1, 1]), NAMES)
-    assert {"$5 and $10", "$x$"} <= set(texts(figure))
     figure = alluvial(np.array([[0, 0, 1, 1], [0, 0, 1, 1]]), [0, 1], names={0: NAMES[0], 1: NAMES[4]})
     assert {"$5 and $10 (2)", r"$\frac (2)"} <= set(texts(figure))
 
