@@ -9,20 +9,18 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from nbutils.communities import agreed_communities, detect_communities
 from nbutils.data.datasheets import CONTROL
 from nbutils.graphs import activation_pattern_graph
-from nbutils.pages.figures import CONDITION_COLOURS, CONDITION_NAMES, conditions_in
+from nbutils.pages.figures import CONDITION_NAMES, WIDTH, conditions_in, networks
 from nbutils.series import partial_from
 from nbutils.stats import MOST_DRAWS as MOST_RESAMPLES
 from nbutils.stats import bootstrap_interval, resampled_spearman
 from nbutils.study.comparisons import measure_name
 from nbutils.support.arguments import checked
-from nbutils.support.checks import as_count, as_fired, as_frame, as_labels, as_rng, is_whole, shown
+from nbutils.support.checks import as_count, as_fired, as_frame, as_labels, as_rng
 from nbutils.support.display import GREY, INK, figure_style, format_number, interval_text
 from nbutils.tracking import KINDS, MOST_DRAWS, answers_to, between_searches
 
@@ -47,8 +45,7 @@ def phases(last: int) -> dict[int, str]:
         >>> phases(6)
         {1: 'epochs 0–1', 2: 'epochs 1–3', 3: 'epochs 1–3', 4: 'epochs 3–5', 5: 'epochs 3–5', 6: 'epochs 5–6'}
     """
-    if not is_whole(last) or last < 1:
-        raise ValueError(f"last must be at least 1, received {shown(last)}")
+    last = as_count(last, "last")
     groups = [[1], [2, 3], *(half.tolist() for half in np.array_split(np.arange(4, last + 1), 2))]
     inside = [[epoch for epoch in group if epoch <= last] for group in groups]
     return {epoch: f"epochs {group[0] - 1}–{group[-1]}" for group in inside for epoch in group}
@@ -167,11 +164,7 @@ def search_alone(fired: Any, density: float = 0.05, seeds: int = 5, repeats: int
         >>> float(search_alone(groups, density=0.3)["continuation"])
         3.0
     """
-    if is_whole(repeats) and repeats > MOST_REPEATS:
-        raise ValueError(f"repeats must be at most {MOST_REPEATS}, received {shown(repeats)}")
-    if not is_whole(repeats) or not is_whole(seeds) or repeats < 2 or seeds < 1:
-        found = f"{shown(repeats)} and {shown(seeds)}"
-        raise ValueError(f"repeats must be at least 2 and seeds at least 1, received {found}")
+    repeats, seeds = as_count(repeats, "repeats", 2, MOST_REPEATS), as_count(seeds, "seeds")
     found = detect_communities(activation_pattern_graph(fired, density), seeds=seeds * repeats)
     return between_searches([agreed_communities(part) for part in np.split(found.seed_labels, repeats)])
 
@@ -206,7 +199,6 @@ def prediction_table(found: pd.DataFrame) -> pd.DataFrame:
 
 STABILITY = {"agreement": "agreement (AMI)", "overlap": "overlap", "flexibility": "flexibility"}
 PHASE_COLOURS = ("#8a8f98", "#3fb0c4", "#3b82c4", "#a35cc4")
-NARROWEST = 5.6  # inches that the legends need
 
 
 def stability(evolution: pd.DataFrame, table: pd.DataFrame) -> Figure:
@@ -219,25 +211,15 @@ def stability(evolution: pd.DataFrame, table: pd.DataFrame) -> Figure:
     Returns:
         A matplotlib figure.
     """
-    names = conditions_in(evolution)
+    fig, axes = networks(evolution, STABILITY, "run", 5.4)
     with figure_style():
-        size = (max(2.1 + 1.85 * len(names), NARROWEST), 5.4)
-        fig, axes = plt.subplots(len(STABILITY), len(names), figsize=size, sharex=True, sharey="row", squeeze=False)
-        for column, condition in enumerate(names):
-            runs = evolution[evolution["labels"] == condition]
-            for ax, measure in zip(axes[:, column], STABILITY, strict=True):
-                _lines(ax, runs, measure, condition)
+        for ax, condition in zip(axes[0], conditions_in(evolution), strict=True):
             control = table[table["labels"] == condition].groupby("epoch")["agreement"].mean().dropna()
-            drawn = axes[0, column].plot(control.index, control, "s", color=GREY, ms=6)
-            axes[0, column].set_title(CONDITION_NAMES[condition])
-            axes[-1, column].set_xlabel("epoch")
-            axes[-1, column].xaxis.set_major_locator(MaxNLocator(integer=True))
-        for ax, label in zip(axes[:, 0], STABILITY.values(), strict=True):
-            ax.set(ylabel=label, ylim=(min(0, ax.get_ylim()[0]), 1.04))
-        thick = axes[0, 0].lines[-2]
+            ax.plot(control.index, control, "s", color=GREY, ms=6)
+        for ax in axes[:, 0]:
+            ax.set_ylim(min(0, ax.get_ylim()[0]), 1.04)
         words = ["an epoch with the one before, mean", "two searches of one graph, mean"]
-        fig.legend([thick, drawn[0]], words, loc="outside lower center", ncols=2)
-        plt.close(fig)
+        fig.legend(axes[0, 0].lines[-2:], words, loc="outside lower center", ncols=2)
     return fig
 
 
@@ -253,9 +235,7 @@ def event_panels(rates: pd.DataFrame, alone: Mapping[str, pd.Series]) -> Figure:
     """
     names, parts = conditions_in(rates), list(dict.fromkeys(rates["phase"]))
     with figure_style():
-        fig, axes = plt.subplots(
-            1, len(names), figsize=(max(2.6 + 1.7 * len(names), NARROWEST), 4.6), sharey=True, squeeze=False
-        )
+        fig, axes = plt.subplots(1, len(names), figsize=(WIDTH, 4.6), sharey=True, squeeze=False)
         for ax, condition in zip(axes[0], names, strict=True):
             for number, (part, colour) in enumerate(zip(parts, PHASE_COLOURS, strict=False)):
                 rows = rates[(rates["labels"] == condition) & (rates["phase"] == part)].set_index("kind").loc[[*KINDS]]
@@ -283,30 +263,12 @@ def selectivity_panels(found: pd.DataFrame, chance: float) -> Figure:
     Returns:
         A matplotlib figure.
     """
-    names = conditions_in(found)
-    with figure_style():
-        fig, axes = plt.subplots(
-            2, len(names), figsize=(2.1 + 1.85 * len(names), 4.2), sharex=True, sharey="row", squeeze=False
-        )
-        for column, condition in enumerate(names):
-            runs = found[found["labels"] == condition]
-            for ax, measure in zip(axes[:, column], ("selectivity", "classes"), strict=True):
-                _lines(ax, runs, measure, condition)
-            axes[0, column].axhline(chance, color=GREY, ls=":", lw=1.6)
-            axes[0, column].set_title(CONDITION_NAMES[condition])
-            axes[1, column].set_xlabel("epoch")
-            axes[1, column].xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes[0, 0].set(ylabel="selectivity", ylim=(0, 1.02))
-        axes[1, 0].set(ylabel="classes selected for", ylim=(0, None))
-        plt.close(fig)
+    fig, axes = networks(found, {"selectivity": "selectivity", "classes": "classes selected for"}, "run")
+    for ax in axes[0]:
+        ax.axhline(chance, color=GREY, ls=":", lw=1.6)
+    axes[0, 0].set_ylim(0, 1.02)
+    axes[1, 0].set_ylim(0)
     return fig
-
-
-def _lines(ax: Axes, runs: pd.DataFrame, measure: str, condition: str) -> None:
-    """One thin line per network, and their mean."""
-    wide = runs.pivot(index="epoch", columns="run", values=measure)
-    ax.plot(wide.index, wide, color=CONDITION_COLOURS[condition], alpha=0.35, lw=0.9)
-    ax.plot(wide.index, wide.mean(axis=1), color=CONDITION_COLOURS[condition], lw=2.4)
 
 
 LEAST = 3  # neurons that a community needs to be counted, as for well-defined ones

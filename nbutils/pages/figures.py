@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,10 +22,12 @@ __all__ = [
     "conditions_in",
     "forest",
     "learning_curves",
+    "networks",
     "noise_scatter",
     "nulls",
     "pairings",
     "series",
+    "thin_lines",
 ]
 
 CONDITION_NAMES = {"true": "true labels", "mixed:0.5": "50 % label noise", "random": "random labels"}
@@ -98,24 +100,46 @@ def nulls(table: pd.DataFrame) -> Figure:
     return fig
 
 
-def series(table: pd.DataFrame, measure: str, ylabel: str) -> Figure:
-    """A measure and the training accuracy over epochs, one column per label condition, one thin line per network."""
+def networks(
+    table: pd.DataFrame, measures: Mapping[str, str], key: str = "seed", height: float = 4.2
+) -> tuple[Figure, np.ndarray]:
+    """Measures over epochs, a row each, one column per label condition; one thin line per network, and their mean.
+
+    Args:
+        table: rows per network and epoch.
+        measures: column -> what its axis is called.
+        key: column that tells the networks of a condition apart.
+        height: inches.
+
+    Returns:
+        The figure and its axes, shape (measures, conditions).
+    """
     with figure_style():
         names = conditions_in(table)
-        fig, axes = plt.subplots(2, len(names), figsize=(WIDTH, 4.2), sharex=True, sharey="row", squeeze=False)
-        for column, condition in enumerate(names):
+        options = {"sharex": True, "sharey": "row", "squeeze": False}
+        fig, axes = plt.subplots(len(measures), len(names), figsize=(WIDTH, height), **options)
+        for column, condition in zip(axes.T, names, strict=True):
             runs = table[table["labels"] == condition]
-            for ax, value in zip(axes[:, column], (measure, "train_accuracy"), strict=True):
-                wide = runs.pivot(index="epoch", columns="seed", values=value)
-                ax.plot(wide.index, wide, color=CONDITION_COLOURS[condition], alpha=0.35, lw=0.9)
-                ax.plot(wide.index, wide.mean(axis=1), color=CONDITION_COLOURS[condition], lw=2.4)
-            axes[0, column].set_title(CONDITION_NAMES[condition])
-            axes[1, column].set_xlabel("epoch")
-            axes[1, column].xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes[0, 0].set_ylabel(ylabel)
-        axes[1, 0].set_ylabel("training accuracy")
+            for ax, measure in zip(column, measures, strict=True):
+                thin_lines(ax, runs.pivot(index="epoch", columns=key, values=measure), CONDITION_COLOURS[condition])
+            column[0].set_title(CONDITION_NAMES[condition])
+            column[-1].set_xlabel("epoch")
+        for ax, label in zip(axes[:, 0], measures.values(), strict=True):
+            ax.set_ylabel(label)
         plt.close(fig)
-    return fig
+    return fig, axes
+
+
+def thin_lines(ax: plt.Axes, wide: pd.DataFrame, colour: str, label: str | None = None) -> None:
+    """One thin line per network, and their mean; `wide` has a row per epoch and a column per network."""
+    ax.plot(wide.index, wide, color=colour, alpha=0.35, lw=0.9)
+    ax.plot(wide.index, wide.mean(axis=1), color=colour, lw=2.4, label=label)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def series(table: pd.DataFrame, measure: str, ylabel: str) -> Figure:
+    """A measure and the training accuracy over epochs, see :func:`networks`."""
+    return networks(table, {measure: ylabel, "train_accuracy": "training accuracy"})[0]
 
 
 def pairings(table: pd.DataFrame, measure: str) -> Figure:

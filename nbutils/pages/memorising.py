@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
+from matplotlib.ticker import ScalarFormatter
 from scipy import stats
 
 from nbutils.data.catalogue import parse_name
 from nbutils.data.datasets import TITLES
+from nbutils.pages.figures import thin_lines
 from nbutils.runs.models import hidden_widths
 from nbutils.series import Turn, left_out_rise, turning_point, when_reached
 from nbutils.stats import bootstrap_interval
@@ -23,6 +24,7 @@ from nbutils.study.results import Results, as_studies
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_frame
 from nbutils.support.display import GREY, figure_style, format_number, interval_text
+from nbutils.sweeps.sweep_figures import panels
 
 __all__ = [
     "BESIDE",
@@ -265,7 +267,6 @@ def title_of(result: Results) -> str:
 
 COLOURS = ("#3b82c4", "#d97a1a", "#2a9d6f", "#a35cc4")
 LATE = (8, 9)  # epochs from which on the paper's entropy rises with random labels
-ACROSS = 3  # panels side by side
 NAMES = {"epoch": "epoch", "train_accuracy": "training accuracy"}
 
 
@@ -278,8 +279,7 @@ def course_figure(runs: pd.DataFrame, measures: Mapping[str, str], x: str = "epo
         x: "epoch" or "train_accuracy".
         mark: column whose turning point is marked by a dot on all curves; "" marks each curve's own.
     """
-    with figure_style():
-        fig, axes = _grid(len(measures), 2.1)
+    with panels(len(measures), 2.3) as (fig, axes):
         for ax, (column, name) in zip(axes, measures.items(), strict=True):
             for (title, run), colour in zip(runs.groupby("title", sort=False), COLOURS, strict=False):
                 ax.plot(run[x], run[column], color=colour, lw=1.5, label=title)
@@ -288,7 +288,6 @@ def course_figure(runs: pd.DataFrame, measures: Mapping[str, str], x: str = "epo
             if x == "epoch":
                 _logarithmic(ax)
         fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-        plt.close(fig)
     return fig
 
 
@@ -306,26 +305,12 @@ def short_figure(networks: pd.DataFrame, measure: str, name: str) -> Figure:
         for ax, (title, table) in zip(axes[0], networks.groupby("title", sort=False), strict=True):
             ax.axvspan(LATE[0] - 0.5, LATE[1] + 0.5, color=GREY, alpha=0.2, lw=0)
             for _, run in table.groupby("run", sort=False):
-                ax.plot(run["epoch"], run[measure], color=COLOURS[3], alpha=0.35, lw=0.9)
                 _dot(ax, run, measure, "epoch", measure, COLOURS[3])
-            mean = table.groupby("epoch")[measure].mean()
-            ax.plot(mean.index, mean, color=COLOURS[3], lw=2.4)
+            thin_lines(ax, table.pivot(index="epoch", columns="run", values=measure), COLOURS[3])
             ax.set(title=title, xlabel="epoch")
-            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes[0][0].set_ylabel(name)
         plt.close(fig)
     return fig
-
-
-def _grid(panels: int, height: float, **options: bool) -> tuple[Figure, list[Axes]]:
-    """Panels in rows of at most three; places that are left over stay empty."""
-    across = min(panels, ACROSS)
-    down = -(-panels // across)
-    size = (2.1 + 1.85 * across, height * down + 0.5)
-    fig, axes = plt.subplots(down, across, figsize=size, squeeze=False, **options)
-    for ax in axes.flat[panels:]:
-        ax.set_axis_off()
-    return fig, list(axes.flat[:panels])
 
 
 def _dot(ax: Axes, run: pd.DataFrame, turning: str, x: str, y: str, colour: str) -> None:

@@ -147,21 +147,15 @@ def training_curves(table: pd.DataFrame) -> Figure:
         "well_defined": "well-defined communities",
         "pattern_entropy": "pattern entropy (bits)",
     }
-    found = [name for name in names if name in table]
+    found = {name: title for name, title in names.items() if name in table}
+    look = {"color": "#3b82c4", "lw": 1.8, "marker": "o", "ms": 3, "legend": False}
+    layout = {"subplots": True, "layout": (-1, 2), "figsize": (7.6, 2.1 * -(-len(found) // 2))}
     with figure_style():
-        fig, axes = plt.subplots(
-            -(-len(found) // 2), 2, figsize=(7.6, 2.1 * -(-len(found) // 2)), sharex=True, squeeze=False
-        )
-        for ax, name in zip(axes.flat, found, strict=False):
-            ax.plot(table["epoch"], table[name], color="#3b82c4", lw=1.8, marker="o", ms=3)
-            ax.set_title(names[name])
-            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        for ax in axes.flat[len(found) :]:
-            ax.set_axis_off()
+        axes = table.plot(x="epoch", y=[*found], title=[*found.values()], **layout, **look)
         for ax in axes[-1]:
-            ax.set_xlabel("epoch")
-        plt.close(fig)
-    return fig
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        plt.close(axes[0, 0].figure)
+    return axes[0, 0].figure
 
 
 def _layout(graph: nx.Graph) -> dict[int, np.ndarray]:

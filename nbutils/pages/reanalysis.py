@@ -160,28 +160,6 @@ def series_figure(series: pd.DataFrame, constant: float = 4.0) -> Figure:
     return fig
 
 
-def predictor_figure(table: pd.DataFrame) -> Figure:
-    """Strength of every predictor's correlation with both accuracies, the entropy's marked by a line.
-
-    Args:
-        table: Pearson's r, one row per predictor, entropy first, and a column for each of `ACCURACIES`.
-    """
-    places = np.arange(len(table))
-    with figure_style():
-        fig, axes = plt.subplots(1, 2, figsize=(7.6, 2.6), sharey=True, sharex=True)
-        for ax, (name, label) in zip(axes, ACCURACIES.items(), strict=True):
-            strength = table[label].abs()
-            ax.axvline(strength.iloc[0], color=COLOURS["entropy_bits"], lw=1.2, ls=":")
-            ax.hlines(places, 0, strength, color=GREY, lw=1, alpha=0.6)
-            ax.scatter(strength, places, color=[COLOURS["entropy_bits"], *[COLOURS[name]] * (len(table) - 1)], s=36)
-            ax.set(title=label, xlabel="|r|", xlim=(0, 1.03), ylim=(len(table) - 0.5, -0.5))
-            ax.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-            ax.set_yticks(places, table.index)
-            ax.grid(axis="y", visible=False)
-        plt.close(fig)
-    return fig
-
-
 def sensitivity_figure(
     sensitivity: pd.DataFrame, published: Mapping[str, float], epochs: int, constant: float
 ) -> Figure:

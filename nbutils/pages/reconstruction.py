@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from nbutils.pages.figures import thin_lines
 from nbutils.stats import bootstrap_interval
 from nbutils.study.comparisons import naive_table
 from nbutils.study.hypotheses import RULES, as_judged, collect_evidence, verdict
@@ -19,6 +20,7 @@ from nbutils.study.specifications import specifications
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_frame, shown
 from nbutils.support.display import GREY, INK, figure_style
+from nbutils.sweeps.sweep_figures import panels
 
 PLAIN = "the paper's"  # every switch off
 # What is switched on -> (part of the study whose networks it is measured on, variant of the extra "reconstruction").
@@ -187,24 +189,19 @@ def modularity_panels(rows: pd.DataFrame) -> Figure:
     if as_switched(rows, numbers=("modularity", "null_circular")).empty:
         raise ValueError("rows must hold at least one switch, received none")
     names = list(rows["switch"].unique())
-    with figure_style():
-        down = -(-len(names) // ACROSS)
-        fig, axes = plt.subplots(
-            down, ACROSS, figsize=(7.8, 2.05 * down + 0.4), sharex=True, sharey=True, squeeze=False
-        )
-        for ax, name in zip(axes.flat, names, strict=False):
+    with panels(len(names), 2.15, ACROSS, sharex=True, sharey=True) as (fig, axes):
+        for ax, name in zip(axes, names, strict=True):
             own = rows[rows["switch"] == name]
             colour = BLUE if name == PLAIN else PURPLE if name.startswith("all") else ORANGE
-            _networks(ax, own.pivot(index="epoch", columns="seed", values="modularity"), colour)
+            thin_lines(ax, own.pivot(index="epoch", columns="seed", values="modularity"), colour)
             null = own.groupby("epoch")["null_circular"].mean().dropna()
             ax.plot(null.index, null, "D", color=GREY, ms=5, label="circular-shift null")
             ax.set_title(name, fontsize=9.5)
-        for ax in axes[-1]:
+        for ax in axes[-ACROSS:]:
             ax.set_xlabel("epoch")
         fig.supylabel("modularity Q", size="medium")
-        axes[0][0].set_ylim(bottom=min(0, axes[0][0].get_ylim()[0]))
-        fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center")
-        plt.close(fig)
+        axes[0].set_ylim(bottom=min(0, axes[0].get_ylim()[0]))
+        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center")
     return fig
 
 
@@ -222,7 +219,7 @@ def published_panels(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> 
         fig, axes = plt.subplots(1, 2, figsize=(7.4, 3.1))
         for ax, change in zip(axes, (False, True), strict=True):
             for (name, wide), colour in zip(ours.items(), (BLUE, ORANGE), strict=False):
-                _networks(ax, wide - wide.iloc[0] if change else wide, colour, name)
+                thin_lines(ax, wide - wide.iloc[0] if change else wide, colour, name)
             shown = published - published.iloc[0] if change else published
             ax.plot(shown.index, shown, "o", color=PURPLE, ms=4.5, label="published")
             ax.set(title="change since epoch 1 (bits)" if change else "network entropy (bits)", xlabel="epoch")
@@ -231,12 +228,6 @@ def published_panels(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> 
         fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         plt.close(fig)
     return fig
-
-
-def _networks(ax: plt.Axes, wide: pd.DataFrame, colour: str, label: str | None = None) -> None:
-    ax.plot(wide.index, wide, color=colour, alpha=0.3, lw=0.8)
-    ax.plot(wide.index, wide.mean(axis=1), color=colour, lw=2.4, label=label)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 TRAININGS = {"trained on 0 to 1": "conditions", "trained on bytes": "released"}  # -> part of the study

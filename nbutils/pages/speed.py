@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from nbutils.support.display import GREY, figure_style
+from nbutils.support.display import GREY
+from nbutils.sweeps.sweep_figures import panels
 
 RATES = {"words": "words_per_s", "bytes": "bytes_per_s", "flops": "flops_per_s"}
 NAMES = {"words": "words of 64 examples", "bytes": "bytes of memory", "flops": "additions and multiplications"}
@@ -124,11 +124,8 @@ def growth_curves(figures: dict[str, Any]) -> pd.DataFrame:
 def growth_figure(figures: dict[str, Any]) -> Figure:
     """All curves of growth on logarithmic axes, with the fitted straight lines."""
     curves = list(figures["_growth"].values())
-    columns = 3
-    rows = -(-len(curves) // columns)
-    with figure_style():
-        fig, axes = plt.subplots(rows, columns, figsize=(7.8, 2.5 * rows), squeeze=False)
-        for ax, curve in zip(axes.flat, curves, strict=False):
+    with panels(len(curves), 2.5) as (fig, axes):
+        for ax, curve in zip(axes, curves, strict=True):
             sizes, values = np.array(curve["sizes"]), np.array(curve["values"])
             middle = np.exp(np.log(values).mean() - curve["exponent"] * np.log(sizes).mean())
             ax.plot(sizes, middle * sizes ** curve["exponent"], color=GREY, lw=1.2)
@@ -140,9 +137,6 @@ def growth_figure(figures: dict[str, Any]) -> Figure:
             ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             ax.yaxis.set_major_formatter("{x:g}")
             ax.minorticks_off()
-        for ax in axes.flat[len(curves) :]:
-            ax.set_axis_off()
-        plt.close(fig)
     return fig
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import partial
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -62,7 +62,7 @@ def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: st
     measures = [measures] if isinstance(measures, str) else measures
     table = as_frame(table, ("seed",), "table", finite=("epoch", accuracy, *measures), key=("seed", "epoch"))
     predictors = {
-        **{measure_name(name): partial(_column, name) for name in measures},
+        **{measure_name(name): itemgetter(name) for name in measures},
         "trained or not": lambda run: (run["epoch"] > 0).to_numpy(float),
         "time alone": lambda run: saturating_curve(run["epoch"]),
     }
@@ -71,7 +71,7 @@ def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: st
     for name, predict in predictors.items():
         found = []
         for run in runs:
-            x, y, epoch = predict(run), run[accuracy].to_numpy(), run["epoch"].to_numpy()
+            x, y, epoch = np.asarray(predict(run)), run[accuracy].to_numpy(), run["epoch"].to_numpy()
             found.append(
                 (
                     correlation(x, y, "pearson"),
@@ -134,7 +134,3 @@ def selectivity_share(table: pd.DataFrame) -> pd.DataFrame:
     for condition, values in shares.groupby(last["labels"], sort=False):
         rows.append((condition, values.mean(), *bootstrap_interval(values, np.random.default_rng(0))))
     return pd.DataFrame(rows, columns=["labels", "share", "low", "high"])
-
-
-def _column(name: str, run: pd.DataFrame) -> np.ndarray:
-    return run[name].to_numpy()

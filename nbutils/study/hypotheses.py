@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -205,27 +205,16 @@ def headline(evidence: Sequence[Evidence], dataset: str, hypothesis: str) -> tup
     return verdict(own) if own else "inconclusive", misses, shown[0] if shown else None
 
 
+# Attribute of a test -> column of a table.
+COLUMNS = {name: name for name in ("dataset", "condition", "hypothesis", "test", "question", "estimate", "low", "high")}
+COLUMNS |= {"condition": "labels", "threshold": "threshold", "p_value": "p", "adjusted": "p adjusted"}
+
+
 @checked
 def evidence_table(evidence: Sequence[Evidence]) -> pd.DataFrame:
     """The tests as a table, one row each, with their outcome."""
-    rows = [
-        {
-            "dataset": e.dataset,
-            "labels": e.condition,
-            "hypothesis": e.hypothesis,
-            "test": e.test,
-            "question": e.question,
-            "estimate": e.estimate,
-            "low": e.low,
-            "high": e.high,
-            "threshold": e.threshold,
-            "p": e.p_value,
-            "p adjusted": e.adjusted,
-            "outcome": e.outcome,
-        }
-        for e in evidence
-    ]
-    return pd.DataFrame(rows)
+    rows = pd.DataFrame([{**asdict(e), "outcome": e.outcome} for e in evidence], columns=["outcome", *COLUMNS])
+    return rows[[*COLUMNS, "outcome"]].rename(columns=COLUMNS)
 
 
 TESTS = ("H1a null", "H1a untrained", "H1b", "H2a", "H2b", "H3a", "H3b")  # those that decide

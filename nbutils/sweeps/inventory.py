@@ -17,6 +17,8 @@ from nbutils.support.provenance import differences
 from nbutils.support.store import Store
 from nbutils.sweeps.parameters import listed
 
+OF_SPEC = ("dataset", "labels", "seed", "model", "epochs")
+
 
 def inventory(dataset: str | None = None) -> pd.DataFrame:
     """All runs in the store.
@@ -51,7 +53,7 @@ def inventory(dataset: str | None = None) -> pd.DataFrame:
         rows.append(
             {
                 "run": address,
-                **{name: spec[name] for name in ("dataset", "labels", "seed", "model", "epochs")},
+                **{name: spec[name] for name in OF_SPEC},
                 "test accuracy": round(history[-1]["test_accuracy"], 3) if history else float("nan"),
                 "status": _status(address, record),
                 "versions": ", ".join(f"{name} {old}" for name, (old, _) in changes.items()),
@@ -60,20 +62,7 @@ def inventory(dataset: str | None = None) -> pd.DataFrame:
                 "MiB": round(sum(record["files"].values()) / 2**20, 2),
             }
         )
-    columns = [
-        "run",
-        "dataset",
-        "labels",
-        "seed",
-        "model",
-        "epochs",
-        "test accuracy",
-        "status",
-        "versions",
-        "seconds",
-        "commit",
-        "MiB",
-    ]
+    columns = ["run", *OF_SPEC, "test accuracy", "status", "versions", "seconds", "commit", "MiB"]
     return pd.DataFrame(rows, columns=columns).sort_values(["dataset", "labels", "seed"], ignore_index=True)
 
 

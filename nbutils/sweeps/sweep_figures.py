@@ -33,8 +33,8 @@ def heat_maps(measured: pd.DataFrame) -> Figure:
     groups = list(measured.groupby(others, sort=False)) if others else [((), measured)]
     groups = groups[:PANELS]
     low, high = measured["value"].min(), measured["value"].max()
-    with _panels(len(groups), 1.1 + 0.36 * measured[rows].nunique()) as (fig, panels):
-        for ax, (values, group) in zip(panels, groups, strict=True):
+    with panels(len(groups), 1.1 + 0.36 * measured[rows].nunique()) as (fig, grid):
+        for ax, (values, group) in zip(grid, groups, strict=True):
             means = group.pivot_table(index=rows, columns=columns, values="value", sort=False)
             means = means.rename(index=_in_figure, columns=_in_figure)
             means = means.rename_axis(index=in_figure(rows), columns=in_figure(columns))
@@ -52,10 +52,10 @@ def marginals(measured: pd.DataFrame) -> Figure:
         measured: see :func:`nbutils.sweeps.tables.one_metric`.
     """
     axes = axes_of(measured) or ["sweep"]
-    with _panels(len(axes), 2.9, sharey=True) as (fig, panels):
-        for ax, axis in zip(panels, axes, strict=True):
+    with panels(len(axes), 2.9, sharey=True) as (fig, grid):
+        for ax, axis in zip(grid, axes, strict=True):
             _marginal(ax, measured, axis)
-        panels[0].set_ylabel(in_figure(measured["metric"].iloc[0]))
+        grid[0].set_ylabel(in_figure(measured["metric"].iloc[0]))
     return fig
 
 
@@ -63,8 +63,8 @@ def all_metrics(table: pd.DataFrame, axis: str) -> Figure:
     """Every metric over one parameter, one small panel each, scales of their own."""
     numbers = table[(table["status"] == "done") & table["value"].notna()]
     metrics = list(dict.fromkeys(numbers["metric"]))[:PANELS]
-    with _panels(len(metrics), 2.3) as (fig, panels):
-        for ax, metric in zip(panels, metrics, strict=True):
+    with panels(len(metrics), 2.3) as (fig, grid):
+        for ax, metric in zip(grid, metrics, strict=True):
             _marginal(ax, one_metric(table, metric), axis)
             ax.set_title(in_figure(textwrap.fill(metric, 26)))
     return fig
@@ -74,7 +74,7 @@ def time_spent(table: pd.DataFrame) -> Figure:
     """Seconds per notebook, over the first parameter: one dot a run."""
     runs = table.drop_duplicates("run")
     axis = (axes_of(runs) or ["sweep"])[0]
-    with _panels(1, 2.6) as (fig, (ax,)):
+    with panels(1, 2.6) as (fig, (ax,)):
         order = list(dict.fromkeys(runs[axis]))
         for status, colour in (("done", BLUE), ("failed", "#c8463c")):
             some = runs[runs["status"] == status]
@@ -88,15 +88,15 @@ def time_spent(table: pd.DataFrame) -> Figure:
 
 
 @contextmanager
-def _panels(count: int, height: float, **options: Any) -> Iterator[tuple[Figure, np.ndarray]]:
-    """A figure with so many panels of that height, three in a row; notebooks show it only where they are told to."""
-    wide = min(count, 3)
+def panels(count: int, height: float, across: int = 3, **options: Any) -> Iterator[tuple[Figure, np.ndarray]]:
+    """A figure with so many panels of that height, some in a row; notebooks show it only where they are told to."""
+    wide = min(count, across)
     tall = -(-count // wide)
     with figure_style():
-        fig, panels = plt.subplots(tall, wide, figsize=(7.6, height * tall), squeeze=False, **options)
-        for ax in panels.flat[count:]:
+        fig, axes = plt.subplots(tall, wide, figsize=(7.6, height * tall), squeeze=False, **options)
+        for ax in axes.flat[count:]:
             ax.set_axis_off()
-        yield fig, panels.flat[:count]
+        yield fig, axes.flat[:count]
         plt.close(fig)
 
 

@@ -33,7 +33,7 @@ def test_every_step_lies_in_one_part(last):
 
 def test_parts_of_the_reference_study():
     assert list(dict.fromkeys(phases(20).values())) == ["epochs 0–1", "epochs 1–3", "epochs 3–12", "epochs 12–20"]
-    with pytest.raises(ValueError, match="last must be at least 1, received 0"):
+    with pytest.raises(ValueError, match="last must be a whole number of at least 1, received 0"):
         phases(0)
 
 
@@ -97,7 +97,7 @@ def test_search_alone_compares_what_several_searches_agree_on(rng):
     pd.testing.assert_series_equal(search_alone(fired, density=0.2, seeds=3, repeats=2), expected)
     single = search_alone(fired, density=0.2, seeds=1, repeats=6)
     pd.testing.assert_series_equal(single, between_searches(found.seed_labels))
-    with pytest.raises(ValueError, match="repeats must be at least 2 and seeds at least 1, received 1 and 3"):
+    with pytest.raises(ValueError, match="repeats must be a whole number from 2 to 50, received 1"):
         search_alone(fired, seeds=3, repeats=1)
 
 
