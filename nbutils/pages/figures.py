@@ -11,7 +11,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from nbutils.stats import correlation
+from nbutils.stats import correlation, pairwise_correlation
 from nbutils.study.comparisons import BASELINES
 from nbutils.study.hypotheses import Evidence
 from nbutils.support.display import GREY, INK, VERDICT_COLOURS, figure_style, in_figure
@@ -148,10 +148,11 @@ def pairings(table: pd.DataFrame, measure: str) -> Figure:
     for condition in conditions_in(table):
         runs = table[(table["labels"] == condition) & (table["epoch"] > 0)]
         wide = [runs.pivot(index="seed", columns="epoch", values=v).to_numpy() for v in (measure, "train_accuracy")]
-        for i, m in enumerate(wide[0]):
-            for j, a in enumerate(wide[1]):
-                rows.append((CONDITION_NAMES[condition], "own" if i == j else "another's", correlation(m, a)))
-    long = pd.DataFrame(rows, columns=["condition", "accuracy series", "rho"])
+        rho = pairwise_correlation(*wide, "spearman")
+        whose = np.where(np.eye(len(rho), dtype=bool), "own", "another's")
+        found = {"condition": CONDITION_NAMES[condition], "accuracy series": whose.ravel(), "rho": rho.ravel()}
+        rows.append(pd.DataFrame(found))
+    long = pd.concat(rows, ignore_index=True)
     with figure_style():
         fig, ax = plt.subplots(figsize=(WIDTH, 1.5 + 0.5 * long["condition"].nunique()))
         palette = {"own": "#3b82c4", "another's": GREY}

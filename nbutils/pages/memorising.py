@@ -38,7 +38,6 @@ __all__ = [
     "long_runs",
     "matched_table",
     "random_networks",
-    "revival_table",
     "short_figure",
     "title_of",
     "turn_of",
@@ -350,15 +349,16 @@ def clock_table(long: pd.DataFrame, networks: pd.DataFrame, measure: str = "binn
         measure: column.
 
     Returns:
-        One row per data set and kind of run: `data set`, `kind` ("long" or "short"), `runs`, `turn` (how many do),
-        their `share` (exact 95 % interval); of those that turn, the means of `epoch`, `updates` and training `accuracy`
-        at the turn; of all, the means of the accuracy at the `end` and of the `rise` (see
-        :func:`nbutils.series.left_out_rise`; NaN for a single run). Means have 95 % bootstrap intervals over runs, in
-        columns ending in ` low` and ` high`; NaN for a single run.
+        One row per data set and kind of run: `data set`, `kind` ("long" or "short"), `runs`, `turn` (how many do), of
+        how many of these there are `fewer dead since` then (neurons that fire again raise a sum over neurons), of how
+        many runs the entropy `per active neuron` turns; the `share` that turns (exact 95 % interval); of those that
+        turn, the means of `epoch`, `updates` and training `accuracy` at the turn; of all, the means of the accuracy at
+        the `end` and of the `rise` (see :func:`nbutils.series.left_out_rise`; NaN for a single run). Means have 95 %
+        bootstrap intervals over runs, in columns ending in ` low` and ` high`; NaN for a single run.
     """
     for name, table in (("long", long), ("networks", networks)):
         if len(table.columns):  # without any run there are no columns either
-            as_trained(table, name, ("updates", measure), ("title", "run", "epoch"))
+            as_trained(table, name, ("updates", "dead_share", "active_entropy", measure), ("title", "run", "epoch"))
     rows = []
     for title in dict.fromkeys(long["title"] if len(long) else ()):
         for kind, table in (("long", long), ("short", networks)):
@@ -388,37 +388,11 @@ def clock_words(clocks: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def revival_table(long: pd.DataFrame, networks: pd.DataFrame) -> pd.DataFrame:
-    """How many runs turn by the paper's entropy, how many per active neuron, and how often dead neurons fire again.
-
-    The paper's entropy is a sum to which a dead neuron adds 0: it rises when dead neurons fire again.
-
-    Args:
-        long: see :func:`nbutils.pages.memorising.long_runs`.
-        networks: see :func:`nbutils.pages.memorising.random_networks`.
-
-    Returns:
-        One row per data set and kind of run: `data set`, `kind`, `runs`, of how many of them `the sum` turns upward,
-        how many of these have `fewer dead since` then, and of how many `per active neuron` turns upward.
-    """
-    rows = []
-    for kind, table in (("long", long), ("short", networks)):
-        for title, own in table.groupby("title", sort=False) if len(table) else ():
-            runs = [run for _, run in own.groupby("run", sort=False)]
-            turned = [(run, turn) for run in runs if (turn := turn_of(run, "binned_entropy")).found]
-            fewer = sum(run["dead_share"].iloc[-1] < at_turn(run, turn, "dead_share") for run, turn in turned)
-            still = sum(turn_of(run, "active_entropy").found for run in runs)
-            counts = {"the sum": len(turned), "fewer dead since": fewer, "per active neuron": still}
-            rows.append({"data set": title, "kind": kind, "runs": len(runs), **counts})
-    return pd.DataFrame(rows)
-
-
-def late_rise(clocks: pd.DataFrame, revival: pd.DataFrame) -> pd.DataFrame:
+def late_rise(clocks: pd.DataFrame) -> pd.DataFrame:
     """Whether memorising could explain a late rise of the paper's entropy, criterion by criterion.
 
     Args:
         clocks: see :func:`clock_table`.
-        revival: see :func:`revival_table`.
 
     Returns:
         One row per data set: `data set`; per criterion "yes", "no" or, without short runs, "–": the long run memorises
@@ -428,7 +402,6 @@ def late_rise(clocks: pd.DataFrame, revival: pd.DataFrame) -> pd.DataFrame:
         that memorises, or without short runs that turn; and else "unlikely".
     """
     rows = []
-    per_active = revival.set_index(["data set", "kind"])["per active neuron"]
     for title, own in clocks.groupby("data set", sort=False):
         kinds = own.set_index("kind")
         long, short = kinds.loc["long"], kinds.reindex(["short"]).iloc[0]
@@ -438,7 +411,7 @@ def late_rise(clocks: pd.DataFrame, revival: pd.DataFrame) -> pd.DataFrame:
             "short runs turn": short["share"] > 0.5 and short["rise low"] > 0,
             "at the same accuracy": abs(long["accuracy"] - short["accuracy"]) <= NEAR,
             "they memorise on": short["end"] - short["accuracy"] >= NEAR,
-            "active neurons turn, too": per_active.get((title, "short"), 0) > short["runs"] / 2,
+            "active neurons turn, too": short["per active neuron"] > short["runs"] / 2,
         }
         memorises, turns, others, *rest = met.values()
         if memorises and not turns:
@@ -456,7 +429,13 @@ def _clocks(table: pd.DataFrame, measure: str) -> dict[str, float]:
     turns = [turn_of(run, measure) for run in runs]
     turned, several = sum(turn.found for turn in turns), len(runs) > 1
     low, high = stats.binomtest(turned, len(runs)).proportion_ci() if several else (np.nan, np.nan)
-    found = {"runs": len(runs), "turn": turned, "share": turned / len(runs), "share low": low, "share high": high}
+    ends = [
+        (run["dead_share"].iloc[-1], at_turn(run, turn, "dead_share")) for run, turn in zip(runs, turns, strict=True)
+    ]
+    fewer = sum(end < there for end, there in ends)
+    still = sum(turn_of(run, "active_entropy").found for run in runs)
+    found = {"fewer dead since": fewer, "per active neuron": still}
+    found |= {"runs": len(runs), "turn": turned, "share": turned / len(runs), "share low": low, "share high": high}
     for name, column in CLOCKS.items():
         found |= _mean(name, [at_turn(run, turn, column) for run, turn in zip(runs, turns, strict=True)])
     found |= _mean("end", [run["train_accuracy"].iloc[-1] for run in runs])

@@ -213,7 +213,12 @@ def published_panels(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> 
         series: see :func:`nbutils.pages.reanalysis.read_series`.
         ours: see :func:`nbutils.pages.reconstruction.entropy_series`; may be empty.
     """
-    as_compared(series, ours)
+    if as_frame(series, (), "series", finite=("epoch", "entropy_bits"), key=("epoch",)).empty:
+        raise ValueError("series must hold at least one epoch, received none")
+    for name, wide in ours.items():
+        as_frame(wide, (), f"ours[{name!r}]", finite=list(wide))
+        if wide.empty or wide.index.has_duplicates or not wide.index.isin(series["epoch"]).any():
+            raise ValueError(f"ours[{name!r}] must have one row per epoch, some of those of series, received others")
     published = series.set_index("epoch")[["entropy_bits"]]
     with figure_style():
         fig, axes = plt.subplots(1, 2, figsize=(7.4, 3.1))
@@ -253,13 +258,3 @@ def entropy_series(results: Results) -> dict[str, pd.DataFrame]:
         if not own.empty:
             found[name] = own.pivot(index="epoch", columns="seed", values="binned_entropy")
     return found
-
-
-def as_compared(series: pd.DataFrame, ours: Mapping[str, pd.DataFrame]) -> None:
-    """Refuse a published series, or series of ours, that cannot be set beside each other."""
-    if as_frame(series, (), "series", finite=("epoch", "entropy_bits"), key=("epoch",)).empty:
-        raise ValueError("series must hold at least one epoch, received none")
-    for name, wide in ours.items():
-        as_frame(wide, (), f"ours[{name!r}]", finite=list(wide))
-        if wide.empty or wide.index.has_duplicates or not wide.index.isin(series["epoch"]).any():
-            raise ValueError(f"ours[{name!r}] must have one row per epoch, some of those of series, received others")

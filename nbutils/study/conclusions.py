@@ -15,7 +15,6 @@ from nbutils.study.comparisons import between_run_table
 from nbutils.study.hypotheses import H2_MEASURE, H3_MEASURE, RULES, Evidence, h1_evidence, headline, is_prespecified
 from nbutils.study.perturbations import active_only, with_active
 from nbutils.study.results import Results
-from nbutils.support.display import interval_text
 
 __all__ = [
     "GIVEN",
@@ -119,7 +118,7 @@ def active_table(results: Results) -> pd.DataFrame:
     """
     table = with_active(results).conditions()
     pairs = zip(h1_evidence(table, "true"), h1_evidence(active_only(table), "true"), strict=True)
-    rows = [(a.test, a.question, *(interval_text(e.estimate, e.low, e.high) for e in (a, b))) for a, b in pairs]
+    rows = [(a.test, a.question, a.effect, b.effect) for a, b in pairs]
     return pd.DataFrame(rows, columns=["test", "effect", "all neurons", "active neurons"])
 
 

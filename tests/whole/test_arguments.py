@@ -55,7 +55,15 @@ def epochs(**columns: Any) -> pd.DataFrame:
 
 def measured() -> pd.DataFrame:
     names = ("modularity", "null_circular", "well_defined", "pattern_entropy", "train_accuracy", "test_accuracy")
-    names += ("binned_entropy", "class_conditional_entropy", "firing_entropy", "updates", "dead_share", "agreement")
+    names += (
+        "binned_entropy",
+        "class_conditional_entropy",
+        "firing_entropy",
+        "updates",
+        "dead_share",
+        "agreement",
+        "active_entropy",
+    )
     return epochs(**{name: RNG.random(8) for name in names})
 
 
