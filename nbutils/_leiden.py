@@ -57,11 +57,11 @@ def leiden(
     state = np.array([np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x1234567)])
     while True:
         _move(graph, rate, state, community)
-        count = _renumber(community)
+        count = _renumber(community, community.size)
         if count == community.size:
             break
         part = _refine(graph, rate, state, community, count)
-        parts = _renumber(part)
+        parts = _renumber(part, part.size)
         if parts == part.size:  # nothing joined: go on with whole communities
             part[:] = community
             parts = count
@@ -69,6 +69,18 @@ def leiden(
         member = part[member]
         community = above
     return community[member]
+
+
+@loop
+def numbered(community: np.ndarray, connected: np.ndarray) -> np.ndarray:
+    """Communities numbered from 0 by falling size, equal ones in order of their first node; -1 where not connected."""
+    names = community[connected]
+    count = _renumber(names, community.size)
+    rank = np.empty(count, np.int64)
+    rank[np.argsort(-np.bincount(names, minlength=count), kind="mergesort")] = np.arange(count)
+    labels = np.full(community.size, -1)
+    labels[connected] = rank[names]
+    return labels
 
 
 @loop
@@ -99,12 +111,12 @@ def _shuffled(state: np.ndarray, size: int) -> np.ndarray:
 @loop
 def _gather(graph: Level, node: int, names: np.ndarray, weight: np.ndarray, touched: np.ndarray, touches: int) -> int:
     """Add the weight from a node to each name among its neighbours; new names go to `touched`; returns its length."""
-    for entry in range(graph.indptr[node], graph.indptr[node + 1]):
-        name = names[graph.indices[entry]]
-        if weight[name] == 0:
-            touched[touches] = name
-            touches += 1
-        weight[name] += graph.data[entry]
+    for entry in range(np.uint64(graph.indptr[node]), np.uint64(graph.indptr[node + 1])):
+        name = np.uint64(names[np.uint64(graph.indices[entry])])
+        before = weight[name]
+        touched[touches] = name
+        touches += before == 0
+        weight[name] = before + graph.data[entry]
     return touches
 
 
@@ -120,7 +132,7 @@ def _move(graph: Level, rate: float, state: np.ndarray, community: np.ndarray) -
     queue, waiting = _shuffled(state, nodes), np.ones(nodes, np.bool_)
     head, queued = 0, nodes
     weight = np.zeros(nodes)  # of the edges from the present node to each community
-    touched = np.empty(nodes, np.int64)
+    touched = np.empty(nodes + 1, np.int64)
     while queued:
         node = queue[head]
         head = 0 if head + 1 == nodes else head + 1
@@ -145,8 +157,8 @@ def _move(graph: Level, rate: float, state: np.ndarray, community: np.ndarray) -
                 empty[empties] = old
                 empties += 1
             community[node] = best
-            for entry in range(graph.indptr[node], graph.indptr[node + 1]):
-                neighbour = graph.indices[entry]
+            for entry in range(np.uint64(graph.indptr[node]), np.uint64(graph.indptr[node + 1])):
+                neighbour = np.uint64(graph.indices[entry])
                 if community[neighbour] != best and not waiting[neighbour]:
                     waiting[neighbour] = True
                     tail = head + queued
@@ -163,11 +175,11 @@ def _refine(graph: Level, rate: float, state: np.ndarray, community: np.ndarray,
     whole = np.bincount(community, graph.strength, count)  # strength of each community
     border = np.zeros(nodes)  # weight from each part to the rest of its community
     for node in range(nodes):
-        for entry in range(graph.indptr[node], graph.indptr[node + 1]):
-            if community[graph.indices[entry]] == community[node]:
-                border[node] += graph.data[entry]
+        for entry in range(np.uint64(graph.indptr[node]), np.uint64(graph.indptr[node + 1])):
+            inside = community[np.uint64(graph.indices[entry])] == community[node]
+            border[node] += graph.data[entry] if inside else 0.0
     part, held, size = np.arange(nodes), graph.strength.copy(), np.ones(nodes, np.int64)
-    weight, touched, chance = np.zeros(nodes), np.empty(nodes, np.int64), np.empty(nodes)
+    weight, touched, chance = np.zeros(nodes), np.empty(nodes + 1, np.int64), np.empty(nodes)
     for node in _shuffled(state, nodes):
         own, mine = community[node], graph.strength[node]
         if size[part[node]] > 1 or border[node] < rate * mine * (whole[own] - mine):
@@ -210,9 +222,9 @@ def _draw(state: np.ndarray, gains: np.ndarray, count: int, best: float, scale: 
 
 
 @loop
-def _renumber(names: np.ndarray) -> int:
-    """Number names from 0 in order of appearance, in place; returns how many there are."""
-    number, count = np.full(names.size, -1, np.int64), 0
+def _renumber(names: np.ndarray, limit: int) -> int:
+    """Number names below a limit from 0 in order of appearance, in place; returns how many there are."""
+    number, count = np.full(limit, -1, np.int64), 0
     for place in range(names.size):
         if number[names[place]] < 0:
             number[names[place]] = count
@@ -230,7 +242,7 @@ def _aggregate(graph: Level, community: np.ndarray, part: np.ndarray, parts: int
     above[part] = community
     starts = np.zeros(parts + 1, graph.indptr.dtype)
     ends, weights = np.empty_like(graph.indices), np.empty_like(graph.data)
-    weight, touched, edges = np.zeros(parts), np.empty(parts, np.int64), 0
+    weight, touched, edges = np.zeros(parts), np.empty(parts + 1, np.int64), 0
     for name in range(parts):
         touches = 0
         for at in range(last[name - 1] if name else 0, last[name]):

@@ -51,8 +51,15 @@ def firing(activations: Any, rule: str = "top-decile") -> np.ndarray:
     positive = values > 0
     if share is None:
         return positive
-    rank = values.shape[0] - share_count(share, values.shape[0])
-    return positive & (values >= np.partition(values, rank, axis=0)[rank])
+    wanted = share_count(share, values.shape[0])
+    if values.dtype not in (np.float32, np.float64):
+        rank = values.shape[0] - wanted
+        return positive & (values >= np.partition(values, rank, axis=0)[rank])
+    from nbutils.support import loops
+
+    least = np.empty(values.shape[1], values.dtype)
+    loops.largest_of_each(values, wanted, least)
+    return positive & (values >= least)
 
 
 def class_means(activations: Any, labels: Any) -> np.ndarray:
@@ -114,9 +121,9 @@ def activation_histogram(activations: Any, bins: int = 10) -> np.ndarray:
         largest = values.max(axis=0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         scale = bins / largest
-    counts = np.zeros((bins, values.shape[1]), np.int64)
+    counts = np.zeros((bins + 1, values.shape[1]), np.int64)
     loops.count_bins(values, scale, counts)
-    return counts
+    return counts[:bins]
 
 
 def effective_rank(activations: Any) -> float:

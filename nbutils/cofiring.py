@@ -52,7 +52,12 @@ class PackedFiring:
     @property
     def heavy(self) -> bool:
         """Whether counting all pairs is worth several threads, because one would need some milliseconds."""
-        return self.words.size * self.neurons > 1 << 24
+        return self.words.size * self.neurons > 1 << 27
+
+    @property
+    def tiles(self) -> np.ndarray:
+        """The words of 64 neurons side by side, shape (tiles of 64 neurons, words, 64), as pairs are counted."""
+        return np.ascontiguousarray(self.words.reshape(-1, 64, self.words.shape[1]).transpose(0, 2, 1))
 
     def unpack(self) -> np.ndarray:
         """The activation pattern matrix again, boolean, shape (examples, neurons)."""
@@ -116,9 +121,8 @@ def cofiring_counts(fired: Any, device: str = "cpu") -> np.ndarray:
     if (where := resolve_device(device)) != "cpu":
         return device_counts(fired.unpack() if isinstance(fired, PackedFiring) else fired, where)
     packed = pack_firing(fired)
-    counts = np.zeros((packed.neurons, packed.neurons), np.int32)
-    in_threads(lambda strip: loops.fill_counts(packed.words, strip, counts), packed.strips, packed.heavy)
-    loops.mirror(counts)
+    tiles, counts = packed.tiles, np.empty((packed.neurons, packed.neurons), np.int32)
+    in_threads(lambda tile: loops.write_counts(tiles, tile, counts), range(len(tiles)), packed.heavy)
     return counts
 
 
@@ -139,18 +143,43 @@ def count_histogram(packed: PackedFiring, strips: Sequence[int] | None = None) -
         >>> count_histogram(pack_firing([[1, 1, 0], [1, 1, 0]])).tolist()
         [2, 0, 1]
     """
+    chosen = _strips(packed, strips)
+    return _histogram(packed, packed.tiles, chosen, [NOTHING] * len(chosen))
+
+
+NOTHING = np.empty((0, 64, 64), np.uint32)
+MOST_KEPT = 2048  # neurons of which the counts of all pairs are kept between two looks at them, in 8 MiB
+
+
+def _histogram(
+    packed: PackedFiring, tiles: np.ndarray, strips: Sequence[int], kept: Sequence[np.ndarray]
+) -> np.ndarray:
     from nbutils.support import loops
 
     def of(strip: int) -> np.ndarray:
-        histogram = np.zeros(64 * packed.words.shape[1] + 1, np.int64)  # room for whatever the words hold
-        loops.add_to_histogram(packed.words, packed.neurons, strip, histogram)
-        return histogram[: packed.examples + 1]
+        found = np.zeros((4, 64 * tiles.shape[1] + 1), np.int64)  # room for whatever the words hold
+        loops.add_to_histogram(tiles, packed.neurons, strips[strip] // 64, found, kept[strip])
+        return found.sum(axis=0)[: packed.examples + 1]
 
-    chosen = _strips(packed, strips)
     total = np.zeros(packed.examples + 1, np.int64)
-    for part in in_threads(of, chosen, packed.heavy):
+    for part in in_threads(of, range(len(strips)), packed.heavy):
         total += part
     return total
+
+
+def _pairs(
+    packed: PackedFiring, tiles: np.ndarray, strips: Sequence[int], kept: Sequence[np.ndarray], threshold: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    from nbutils.support import loops
+
+    def of(strip: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return loops.heavy_pairs(tiles, packed.neurons, strips[strip] // 64, threshold, kept[strip])
+
+    parts = in_threads(of, range(len(strips)), packed.heavy)
+    if not parts:
+        return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint32)
+    rows, columns, weights = zip(*parts, strict=True)
+    return np.concatenate(rows), np.concatenate(columns), np.concatenate(weights)
 
 
 def count_threshold(histogram: Any, wanted: int) -> int:
@@ -197,16 +226,34 @@ def pairs_from(
         >>> [part.tolist() for part in pairs_from(pack_firing([[1, 1, 0], [1, 1, 1]]), 2)]
         [[0], [1], [2]]
     """
-    from nbutils.support import loops
-
     chosen, threshold = _strips(packed, strips), as_count(threshold, "threshold")
-    parts = in_threads(
-        lambda strip: loops.heavy_pairs(packed.words, packed.neurons, strip, threshold), chosen, packed.heavy
-    )
-    if not parts:
-        return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint32)
-    rows, columns, weights = zip(*parts, strict=True)
-    return np.concatenate(rows), np.concatenate(columns), np.concatenate(weights)
+    return _pairs(packed, packed.tiles, chosen, [NOTHING] * len(chosen), threshold)
+
+
+def heaviest_pairs(packed: PackedFiring, wanted: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The pairs of neurons that fire together most often, with all ties.
+
+    Args:
+        packed: packed firing.
+        wanted: number of pairs, at least 1.
+
+    Returns:
+        What :func:`pairs_from` gives with :func:`count_threshold` of :func:`count_histogram`. The counts of up to 2,048
+        neurons are kept between the two, and made twice for more, which takes less memory.
+
+    Raises:
+        ValueError: `packed` is no packed firing, or `wanted` < 1.
+
+    Examples:
+        >>> [part.tolist() for part in heaviest_pairs(pack_firing([[1, 1, 0], [1, 1, 1]]), 1)]
+        [[0], [1], [2]]
+    """
+    strips, wanted = _strips(packed, None), as_count(wanted, "wanted")
+    tiles, kept = packed.tiles, [NOTHING] * len(strips)
+    if packed.neurons <= MOST_KEPT:
+        kept = [np.empty((left, 64, 64), np.uint32) for left in range(len(strips), 0, -1)]
+    threshold = count_threshold(_histogram(packed, tiles, strips, kept), wanted)
+    return _pairs(packed, tiles, strips, kept, threshold)
 
 
 def _strips(packed: PackedFiring, strips: Sequence[int] | None) -> Sequence[int]:

@@ -198,8 +198,9 @@ def detect_communities(graph: Any, resolution: float = 1.0, seeds: int = 5) -> C
     scores = np.zeros(seeds)
 
     def search(seed: int) -> None:
-        seed_labels[seed, connected] = by_size(_leiden(matrix, resolution, seed)[connected])
-        scores[seed] = _modularity(matrix, seed_labels[seed], resolution)
+        labels = seed_labels[seed, :] = _leiden(matrix, connected, resolution, seed)
+        lowest = labels.min()
+        scores[seed] = _quality(matrix, labels - lowest, labels.max() - lowest + 1, resolution)
 
     if connected.any():
         in_threads(search, range(seeds))
@@ -281,17 +282,21 @@ def _inside_and_total(matrix: sp.csr_array, index: np.ndarray, count: int) -> tu
 
 def _modularity(matrix: sp.csr_array, labels: np.ndarray, resolution: float) -> float:
     names, index = np.unique(labels, return_inverse=True)
-    inside, total = _inside_and_total(matrix, index, len(names))
+    return _quality(matrix, index, len(names), resolution)
+
+
+def _quality(matrix: sp.csr_array, index: np.ndarray, count: int, resolution: float) -> float:
+    inside, total = _inside_and_total(matrix, index, count)
     twice_total = total.sum()
     if twice_total == 0:
         return 0.0
     return float((inside / twice_total - resolution * (total / twice_total) ** 2).sum())
 
 
-def _leiden(matrix: sp.csr_array, resolution: float, seed: int) -> np.ndarray:
-    from nbutils._leiden import leiden
+def _leiden(matrix: sp.csr_array, connected: np.ndarray, resolution: float, seed: int) -> np.ndarray:
+    from nbutils._leiden import leiden, numbered
 
     labels = np.arange(matrix.shape[0])
     for part in range(PASSES):
         labels = leiden(matrix.indptr, matrix.indices, matrix.data, resolution, PASSES * seed + part, labels)
-    return labels
+    return numbered(labels, connected)

@@ -188,9 +188,8 @@ class CofiringCounter:
         parts = [(0, fired)] if self.classes is None else [(k, fired[labels == k]) for k in np.unique(labels)]
         for label, part in parts:
             packed, target = pack_firing(part), self._upper[label]
-            in_threads(
-                lambda strip, p=packed, t=target: loops.fill_counts(p.words, strip, t), packed.strips, packed.heavy
-            )
+            tiles = packed.tiles
+            in_threads(lambda a, s=tiles, t=target: loops.add_counts(s, a, t), range(len(tiles)), packed.heavy)
 
     def __add__(self, other: CofiringCounter) -> CofiringCounter:
         """The counter that has seen the examples of both."""

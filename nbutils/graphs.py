@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from nbutils.cofiring import PackedFiring, cofiring_counts, count_histogram, count_threshold, pack_firing, pairs_from
+from nbutils.cofiring import (
+    PackedFiring,
+    cofiring_counts,
+    count_histogram,
+    count_threshold,
+    heaviest_pairs,
+    pack_firing,
+    pairs_from,
+)
 from nbutils.support.checks import (
     as_activations,
     as_count,
@@ -130,11 +138,12 @@ def activation_pattern_graph(fired: Any, density: float = 0.05, device: str = "c
     pairs = packed.neurons * (packed.neurons - 1) // 2
     if pairs == 0:
         return sp.csr_array((packed.neurons, packed.neurons), dtype=np.float64)
-    matrix = None if where == "cpu" else packed.unpack()
-    histogram = count_histogram(packed) if where == "cpu" else device_histogram(matrix, where)
-    threshold = count_threshold(histogram, share_count(share, pairs))
-    heavy = pairs_from(packed, threshold) if where == "cpu" else device_pairs(matrix, threshold, where)
-    return graph_from_pairs(packed.neurons, *heavy)
+    wanted = share_count(share, pairs)
+    if where == "cpu":
+        return graph_from_pairs(packed.neurons, *heaviest_pairs(packed, wanted))
+    matrix = packed.unpack()
+    threshold = count_threshold(device_histogram(matrix, where), wanted)
+    return graph_from_pairs(packed.neurons, *device_pairs(matrix, threshold, where))
 
 
 def graph_from_pairs(neurons: int, rows: Any, columns: Any, weights: Any) -> sp.csr_array:

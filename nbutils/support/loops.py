@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from llvmlite.binding import get_host_cpu_features
+from numba import config, njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 TILE = 64  # neurons on each side of a tile of pairs; also the bits of a word
-WORDS = 32  # words of a tile that are counted at once: rows and columns of 64 x 32 x 8 bytes fit the first-level cache
 
 loop = njit(cache=True, nogil=True)
 
@@ -44,96 +45,184 @@ def pack(fired: np.ndarray, packed: np.ndarray) -> None:
         packed[:neurons, first // 64] = word
 
 
-@loop
-def _count_tile(packed: np.ndarray, row: int, column: int, strip: np.ndarray) -> None:
-    """Pairs of 64 neurons from `row` with 64 from `column`, into `strip[:, column : column + 64]`."""
-    words = packed.shape[1]
-    strip[:, column : column + 64] = 0
-    for start in range(0, words, WORDS):
-        stop = min(start + WORDS, words)
-        for i in range(0, 64, 2):
-            for j in range(column, column + 64, 4):
-                # Two rows by four columns at once: six loads for eight counts.
-                a = b = c = d = e = f = g = h = np.uint64(0)
-                for w in range(start, stop):
-                    x, y = packed[row + i, w], packed[row + i + 1, w]
-                    p, q, r, s = packed[j, w], packed[j + 1, w], packed[j + 2, w], packed[j + 3, w]
-                    a += count_ones(x & p)
-                    b += count_ones(x & q)
-                    c += count_ones(x & r)
-                    d += count_ones(x & s)
-                    e += count_ones(y & p)
-                    f += count_ones(y & q)
-                    g += count_ones(y & r)
-                    h += count_ones(y & s)
-                strip[i, j] += a
-                strip[i, j + 1] += b
-                strip[i, j + 2] += c
-                strip[i, j + 3] += d
-                strip[i + 1, j] += e
-                strip[i + 1, j + 1] += f
-                strip[i + 1, j + 2] += g
-                strip[i + 1, j + 3] += h
+# Vectors of words whose ones a processor counts in one instruction (AVX-512 with VPOPCNTDQ); others count those of bytes,
+# and add bytes up to 255 before they are widened.
+FEATURES = config.CPU_FEATURES if config.CPU_FEATURES is not None else get_host_cpu_features().flatten()
+WORDWISE = "+avx512vpopcntdq" in FEATURES.split(",")
+PATH = "words of 64 bits in vectors" if WORDWISE else "bytes in vectors"
+ROWS, COLUMNS, LANES = 2, 2, 8  # neurons of a patch: 2 by 2 vectors of 8, which 16 registers of 256 bits can hold
+WORDS = 32 if WORDWISE else 31  # that are counted at once: two tiles of 64 x 32 x 8 bytes fit the first-level cache
+
+
+@intrinsic
+def _pointer(_context: Any, array: Any, _place: Any) -> Any:  # pragma: no cover - runs while compiling
+    """Where a number of a contiguous array lies, counted as if the array had one dimension."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        found = context.make_array(signature.args[0])(context, builder, arguments[0])
+        return builder.gep(found.data, [arguments[1]])
+
+    return types.CPointer(array.dtype)(array, types.intp), generate
+
+
+@intrinsic
+def _count_patch(
+    _context: Any, _rows: Any, _columns: Any, _words: Any, _counts: Any
+) -> Any:  # pragma: no cover - runs while compiling
+    """Pairs of 2 neurons with 16 others, both from tiles, over some words; added to a patch of 64-wide counts.
+
+    Written out in vectors, because a compiler that is left to itself adds up along the examples of one pair, and then
+    spends most of its time on summing the lanes of a vector: here each lane is another pair.
+    """
+
+    def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        rows, columns, words, counts = arguments
+        number, narrow = ir.IntType(64), ir.IntType(32)
+        whole, half = ir.VectorType(number, LANES), ir.VectorType(narrow, LANES)
+        counted = whole if WORDWISE else ir.VectorType(ir.IntType(8), 8 * LANES)
+        name = f"llvm.ctpop.v{counted.count}i{counted.element.width}"
+        ones = cgutils.get_or_insert_function(builder.module, ir.FunctionType(counted, [counted]), name)
+        patch = [(row, column) for row in range(ROWS) for column in range(COLUMNS)]
+        sums = {place: cgutils.alloca_once_value(builder, ir.Constant(counted, None)) for place in patch}
+
+        def vector(source: Any, place: Any) -> Any:
+            return builder.bitcast(builder.gep(source, [place]), whole.as_pointer())
+
+        with cgutils.for_range(builder, words) as step:
+            base = builder.mul(step.index, number(TILE))
+            held = [
+                builder.load(vector(columns, builder.add(base, number(c * LANES))), align=8) for c in range(COLUMNS)
+            ]
+            for row in range(ROWS):
+                word = builder.load(builder.gep(rows, [builder.add(base, number(row))]))
+                first = builder.insert_element(ir.Constant(whole, ir.Undefined), word, narrow(0))
+                same = builder.shuffle_vector(first, first, ir.Constant(half, [0] * LANES))
+                for column in range(COLUMNS):
+                    both = builder.bitcast(builder.and_(same, held[column]), counted)
+                    total = sums[row, column]
+                    builder.store(builder.add(builder.load(total), builder.call(ones, [both])), total)
+        for row, column in patch:
+            found = builder.load(sums[row, column])
+            if not WORDWISE:
+                found = _sum_bytes(builder, builder.bitcast(found, whole))
+            place = builder.gep(counts, [number(row * TILE + column * LANES)])
+            place = builder.bitcast(place, half.as_pointer())
+            builder.store(builder.add(builder.load(place, align=4), builder.trunc(found, half)), place, align=4)
+        return _target.get_dummy_value()
+
+    words = types.CPointer(types.uint64)
+    return types.void(words, words, types.intp, types.CPointer(types.uint32)), generate
+
+
+def _sum_bytes(builder: Any, vector: Any) -> Any:  # pragma: no cover - runs while compiling
+    """The sum of the eight bytes of each word of a vector."""
+
+    def each(value: int) -> Any:
+        return ir.Constant(vector.type, [value] * vector.type.count)
+
+    even, odd = (builder.and_(one, each(0x00FF00FF00FF00FF)) for one in (vector, builder.lshr(vector, each(8))))
+    pairs = builder.add(even, odd)
+    fours = builder.add(pairs, builder.lshr(pairs, each(32)))
+    return builder.and_(builder.add(fours, builder.lshr(fours, each(16))), each(0xFFFF))
 
 
 @loop
-def _count_strip(packed: np.ndarray, row: int, strip: np.ndarray) -> None:
-    """Pairs of 64 neurons from `row` with all from `row` on."""
-    for column in range(row, packed.shape[0], 64):
-        _count_tile(packed, row, column, strip)
+def _count_tile(tiles: np.ndarray, a: int, b: int, counts: np.ndarray) -> None:
+    """Pairs of the 64 neurons of tile `a` with those of tile `b`, of (tiles, words, 64), into 64 x 64 counts."""
+    words = tiles.shape[1]
+    counts[:] = 0
+    size = -(-words // -(-words // WORDS))  # of equal parts
+    for start in range(0, words, size):
+        number = min(size, words - start)
+        for j in range(0, TILE, COLUMNS * LANES):
+            for i in range(0, TILE, ROWS):
+                _count_patch(
+                    _pointer(tiles, (a * words + start) * TILE + i),
+                    _pointer(tiles, (b * words + start) * TILE + j),
+                    number,
+                    _pointer(counts, i * TILE + j),
+                )
 
 
 @loop
-def fill_counts(packed: np.ndarray, row: int, counts: np.ndarray) -> None:
-    """Add the counts of 64 neurons from `row` with all from `row` on to the upper triangle, with diagonal."""
-    neurons = counts.shape[0]
-    strip = np.empty((64, packed.shape[0]), np.uint32)
-    _count_strip(packed, row, strip)
-    for i in range(row, min(row + 64, neurons)):
-        for j in range(i, neurons):
-            counts[i, j] += strip[i - row, j]
+def write_counts(tiles: np.ndarray, a: int, counts: np.ndarray) -> None:
+    """The counts of the 64 neurons of tile `a` with all from there on, into both triangles."""
+    neurons, tile = counts.shape[0], np.empty((TILE, TILE), np.uint32)
+    row, rows = a * TILE, min(TILE, neurons - a * TILE)
+    for b in range(a, tiles.shape[0]):
+        _count_tile(tiles, a, b, tile)
+        column, columns = b * TILE, min(TILE, neurons - b * TILE)
+        for i in range(rows):
+            for j in range(columns):
+                counts[row + i, column + j] = tile[i, j]
+        for j in range(columns):
+            for i in range(rows):
+                counts[column + j, row + i] = tile[i, j]
+
+
+@loop
+def add_counts(tiles: np.ndarray, a: int, counts: np.ndarray) -> None:
+    """Add the counts of the 64 neurons of tile `a` with all from there on to the upper triangle, with diagonal."""
+    neurons, tile = counts.shape[0], np.empty((TILE, TILE), np.uint32)
+    for b in range(a, tiles.shape[0]):
+        _count_tile(tiles, a, b, tile)
+        for i in range(min(TILE, neurons - a * TILE)):
+            for j in range(i if a == b else 0, min(TILE, neurons - b * TILE)):
+                counts[a * TILE + i, b * TILE + j] += tile[i, j]
 
 
 @loop
 def mirror(counts: np.ndarray) -> None:
     """Copy the upper triangle to the lower one, tile by tile."""
     neurons = counts.shape[0]
-    for row in range(0, neurons, 64):
-        for column in range(row, neurons, 64):
-            for i in range(row, min(row + 64, neurons)):
-                for j in range(max(column, i + 1), min(column + 64, neurons)):
+    for row in range(0, neurons, TILE):
+        for column in range(row, neurons, TILE):
+            for i in range(row, min(row + TILE, neurons)):
+                for j in range(max(column, i + 1), min(column + TILE, neurons)):
                     counts[j, i] = counts[i, j]
 
 
 @loop
-def add_to_histogram(packed: np.ndarray, neurons: int, row: int, histogram: np.ndarray) -> None:
-    """How often each count occurs among pairs i < j with i in the 64 neurons from `row`, added to `histogram`."""
-    strip = np.empty((64, packed.shape[0]), np.uint32)
-    _count_strip(packed, row, strip)
-    for i in range(row, min(row + 64, neurons)):
-        for j in range(i + 1, neurons):
-            histogram[strip[i - row, j]] += 1
+def add_to_histogram(tiles: np.ndarray, neurons: int, a: int, histogram: np.ndarray, kept: np.ndarray) -> None:
+    """How often each count occurs among pairs i < j with i in tile `a`, added to the four rows of `histogram`.
+
+    Counts stay in `kept`, one tile for each from `a` on, unless it is empty. Four rows, because a count that comes
+    again at once would wait until the one before was written.
+    """
+    tile = np.empty((TILE, TILE), np.uint32)
+    for b in range(a, tiles.shape[0]):
+        _count_tile(tiles, a, b, tile)
+        for i in range(min(TILE, neurons - a * TILE)):
+            for j in range(i + 1 if a == b else 0, min(TILE, neurons - b * TILE)):
+                histogram[j % 4, tile[i, j]] += 1
+        if kept.shape[0]:
+            kept[b - a] = tile
 
 
 @loop
 def heavy_pairs(
-    packed: np.ndarray, neurons: int, row: int, threshold: int
+    tiles: np.ndarray, neurons: int, a: int, threshold: int, kept: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs of the same rows whose count reaches the threshold: (i, j, count), sorted."""
-    strip = np.empty((64, packed.shape[0]), np.uint32)
-    _count_strip(packed, row, strip)
-    number = 0
-    for i in range(row, min(row + 64, neurons)):
-        for j in range(i + 1, neurons):
-            number += strip[i - row, j] >= threshold
-    rows, columns, weights = np.empty(number, np.int32), np.empty(number, np.int32), np.empty(number, np.uint32)
+    """Pairs of the same rows whose count reaches the threshold: (i, j, count), sorted; `kept` spares the counting."""
+    last, rows, number = tiles.shape[0], min(TILE, neurons - a * TILE), 0
+    least = np.uint32(min(threshold, 2**32 - 1))
+    strip = kept if kept.shape[0] else np.empty((last - a, TILE, TILE), np.uint32)
+    for b in range(a, last):
+        if kept.shape[0] == 0:
+            _count_tile(tiles, a, b, strip[b - a])
+        for i in range(rows):
+            for j in range(i + 1 if a == b else 0, min(TILE, neurons - b * TILE)):
+                number += strip[b - a, i, j] >= least
+    # One place more: what is not kept is written there, and written over.
+    first, second, counts = np.empty(number + 1, np.int32), np.empty(number + 1, np.int32), np.empty(number + 1, np.uint32)
     place = 0
-    for i in range(row, min(row + 64, neurons)):
-        for j in range(i + 1, neurons):
-            if strip[i - row, j] >= threshold:
-                rows[place], columns[place], weights[place] = i, j, strip[i - row, j]
-                place += 1
-    return rows, columns, weights
+    for i in range(rows):
+        for b in range(a, last):
+            for j in range(i + 1 if a == b else 0, min(TILE, neurons - b * TILE)):
+                count = strip[b - a, i, j]
+                first[place], second[place], counts[place] = a * TILE + i, b * TILE + j, count
+                place += count >= least
+    return first[:number], second[:number], counts[:number]
 
 
 @loop
@@ -273,14 +362,68 @@ def inside_weights(
 
 @loop
 def count_bins(values: np.ndarray, scale: np.ndarray, counts: np.ndarray) -> None:
-    """Add each positive value of column i to bin ceil(value * scale[i]) - 1 of `counts[:, i]`, kept within the bins."""
-    bins = counts.shape[0]
+    """Add each positive value of column i to bin ceil(value * scale[i]) - 1 of `counts[:, i]`, kept within the bins.
+
+    `counts` has one row more than there are bins, for what is not positive: asking is dearer than adding.
+    """
+    bins, neurons = counts.shape[0] - 1, values.shape[1]
+    most, chosen = scale.dtype.type(bins), np.empty(neurons, np.int32)
     for example in range(values.shape[0]):
-        for neuron in range(values.shape[1]):
+        for neuron in range(neurons):
             value = values[example, neuron]
-            if value > 0:
-                scaled = value * scale[neuron]  # infinite where the largest value is next to nothing
-                counts[bins - 1 if scaled > bins - 1 else max(math.ceil(scaled) - 1, 0), neuron] += 1
+            scaled = min(value * scale[neuron], most)  # infinite where the largest value is next to nothing
+            chosen[neuron] = max(np.int32(math.ceil(scaled)) - 1, 0) if value > 0 else bins
+        for neuron in range(neurons):
+            counts[chosen[neuron], neuron] += 1
+
+
+SIDE = 16  # columns that are read together: 64 bytes of a row
+
+
+@loop
+def largest_of_each(values: np.ndarray, wanted: int, least: np.ndarray) -> None:
+    """The `wanted`-th largest positive value of every column, into `least`; 0 where fewer are positive."""
+    examples, columns = values.shape
+    rows, found = np.empty((SIDE, examples + 1), values.dtype), np.zeros(SIDE, np.int64)
+    for first in range(0, columns, SIDE):
+        width = min(SIDE, columns - first)
+        found[:] = 0
+        for example in range(examples):
+            for column in range(width):  # without asking: what is not positive is written over
+                value = values[example, first + column]
+                rows[column, found[column]] = value
+                found[column] += value > 0
+        for column in range(width):
+            count = found[column]
+            least[first + column] = _largest(rows[column, :count], wanted) if count >= wanted else 0
+
+
+@loop
+def _largest(values: np.ndarray, wanted: int) -> float:
+    """The `wanted`-th largest of some values, which are moved around: quickselect, without asking about each value."""
+    first, last, place = 0, values.size, wanted - 1  # of falling order; it lies in first to last - 1
+    while last - first > 1:
+        a, b, c = values[first], values[(first + last) // 2], values[last - 1]
+        pivot = max(min(a, b), min(max(a, b), c))
+        above = first  # larger ones come first, then equal ones
+        for here in range(first, last):
+            value = values[here]
+            values[here] = values[above]
+            values[above] = value
+            above += value > pivot
+        if place < above:
+            last = above
+            continue
+        same = above
+        for here in range(above, last):
+            value = values[here]
+            values[here] = values[same]
+            values[same] = value
+            same += value == pivot
+        if place < same:
+            return pivot
+        first = same
+    return values[first]
 
 
 @loop
