@@ -44,17 +44,19 @@ def leiden(
         Community per node, int64, in no particular numbering. Nodes without edges keep a community of their own.
     """
     nodes = indptr.size - 1
-    strength = np.zeros(nodes)
+    strength, total = np.zeros(nodes), 0.0
+    member = np.empty(nodes, np.int64)  # node of the present level that each original node belongs to
+    community = np.empty(nodes, np.int64)
     for node in range(nodes):
         for entry in range(indptr[node], indptr[node + 1]):
             strength[node] += data[entry]
-    total = strength.sum()
-    member = np.arange(nodes)  # node of the present level that each original node belongs to
-    community = start.copy()
+        total += strength[node]
+        member[node], community[node] = node, start[node]
     if total == 0:
         return community
     graph, rate = Level(indptr, indices, data, strength), resolution / total
-    state = np.array([np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x1234567)])
+    state = np.empty(1, np.uint64)
+    state[0] = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x1234567)
     while True:
         _move(graph, rate, state, community)
         count = _renumber(community, community.size)
@@ -63,24 +65,15 @@ def leiden(
         part = _refine(graph, rate, state, community, count)
         parts = _renumber(part, part.size)
         if parts == part.size:  # nothing joined: go on with whole communities
-            part[:] = community
+            for node in range(part.size):
+                part[node] = community[node]
             parts = count
-        graph, above = _aggregate(graph, community, part, parts)
-        member = part[member]
-        community = above
-    return community[member]
-
-
-@loop
-def numbered(community: np.ndarray, connected: np.ndarray) -> np.ndarray:
-    """Communities numbered from 0 by falling size, equal ones in order of their first node; -1 where not connected."""
-    names = community[connected]
-    count = _renumber(names, community.size)
-    rank = np.empty(count, np.int64)
-    rank[np.argsort(-np.bincount(names, minlength=count), kind="mergesort")] = np.arange(count)
-    labels = np.full(community.size, -1)
-    labels[connected] = rank[names]
-    return labels
+        graph, community = _aggregate(graph, community, part, parts)
+        for node in range(nodes):
+            member[node] = part[member[node]]
+    for node in range(nodes):
+        member[node] = community[member[node]]
+    return member
 
 
 @loop
@@ -101,7 +94,9 @@ def _below(state: np.ndarray, limit: int) -> int:
 
 @loop
 def _shuffled(state: np.ndarray, size: int) -> np.ndarray:
-    order = np.arange(size)
+    order = np.empty(size, np.int64)
+    for place in range(size):
+        order[place] = place
     for last in range(size - 1, 0, -1):
         other = _below(state, last + 1)
         order[last], order[other] = order[other], order[last]
@@ -124,12 +119,17 @@ def _gather(graph: Level, node: int, names: np.ndarray, weight: np.ndarray, touc
 def _move(graph: Level, rate: float, state: np.ndarray, community: np.ndarray) -> None:
     """Move nodes one by one, and whoever may want to follow, until no move raises modularity."""
     nodes = community.size
-    held = np.bincount(community, graph.strength, nodes)  # strength of each community
-    size = np.bincount(community, minlength=nodes)
-    unused = np.flatnonzero(size == 0)
-    empties, empty = unused.size, np.empty(nodes, np.int64)  # a stack of unused numbers
-    empty[:empties] = unused
-    queue, waiting = _shuffled(state, nodes), np.ones(nodes, np.bool_)
+    held, size = np.zeros(nodes), np.zeros(nodes, np.int64)  # strength of each community, and how many nodes it has
+    for node in range(nodes):
+        held[community[node]] += graph.strength[node]
+        size[community[node]] += 1
+    empties, empty = 0, np.empty(nodes, np.int64)  # a stack of unused numbers
+    for name in range(nodes):
+        empty[empties] = name
+        empties += size[name] == 0
+    queue, waiting = _shuffled(state, nodes), np.empty(nodes, np.bool_)
+    for node in range(nodes):
+        waiting[node] = True
     head, queued = 0, nodes
     weight = np.zeros(nodes)  # of the edges from the present node to each community
     touched = np.empty(nodes + 1, np.int64)
@@ -172,15 +172,21 @@ def _move(graph: Level, rate: float, state: np.ndarray, community: np.ndarray) -
 def _refine(graph: Level, rate: float, state: np.ndarray, community: np.ndarray, count: int) -> np.ndarray:
     """Parts of each community: single nodes join parts that both fit them and are well connected to the rest."""
     nodes = community.size
-    whole = np.bincount(community, graph.strength, count)  # strength of each community
+    whole = np.zeros(count)  # strength of each community
+    for node in range(nodes):
+        whole[community[node]] += graph.strength[node]
     border = np.zeros(nodes)  # weight from each part to the rest of its community
     for node in range(nodes):
         for entry in range(np.uint64(graph.indptr[node]), np.uint64(graph.indptr[node + 1])):
             inside = community[np.uint64(graph.indices[entry])] == community[node]
             border[node] += graph.data[entry] if inside else 0.0
-    part, held, size = np.arange(nodes), graph.strength.copy(), np.ones(nodes, np.int64)
+    part, held, size = np.empty(nodes, np.int64), np.empty(nodes), np.empty(nodes, np.int64)
+    for node in range(nodes):
+        part[node], held[node], size[node] = node, graph.strength[node], 1
     weight, touched, chance = np.zeros(nodes), np.empty(nodes + 1, np.int64), np.empty(nodes)
-    for node in _shuffled(state, nodes):
+    order = _shuffled(state, nodes)
+    for turn in range(nodes):
+        node = order[turn]
         own, mine = community[node], graph.strength[node]
         if size[part[node]] > 1 or border[node] < rate * mine * (whole[own] - mine):
             continue
@@ -224,7 +230,9 @@ def _draw(state: np.ndarray, gains: np.ndarray, count: int, best: float, scale: 
 @loop
 def _renumber(names: np.ndarray, limit: int) -> int:
     """Number names below a limit from 0 in order of appearance, in place; returns how many there are."""
-    number, count = np.full(limit, -1, np.int64), 0
+    number, count = np.empty(limit, np.int64), 0
+    for name in range(limit):
+        number[name] = -1
     for place in range(names.size):
         if number[names[place]] < 0:
             number[names[place]] = count
@@ -236,21 +244,29 @@ def _renumber(names: np.ndarray, limit: int) -> int:
 @loop
 def _aggregate(graph: Level, community: np.ndarray, part: np.ndarray, parts: int) -> tuple[Level, np.ndarray]:
     """The graph whose nodes are the parts, without self-loops, and the community of each part."""
-    members = np.argsort(part, kind="mergesort")
-    last = np.cumsum(np.bincount(part, minlength=parts))
-    held, above = np.bincount(part, graph.strength, parts), np.empty(parts, np.int64)
-    above[part] = community
-    starts = np.zeros(parts + 1, graph.indptr.dtype)
-    ends, weights = np.empty_like(graph.indices), np.empty_like(graph.data)
-    weight, touched, edges = np.zeros(parts), np.empty(parts + 1, np.int64), 0
+    nodes, edges = part.size, graph.indptr[part.size]
+    last, members, place = np.zeros(parts + 1, np.int64), np.empty(nodes, np.int64), np.empty(parts, np.int64)
+    held, above = np.zeros(parts), np.empty(parts, np.int64)
+    for node in range(nodes):
+        last[part[node] + 1] += 1
+        held[part[node]] += graph.strength[node]
+        above[part[node]] = community[node]
+    for name in range(parts):
+        last[name + 1] += last[name]
+        place[name] = last[name]
+    for node in range(nodes):  # in this order within each part
+        members[place[part[node]]] = node
+        place[part[node]] += 1
+    starts, ends, weights = np.zeros(parts + 1, graph.indptr.dtype), np.empty(edges, graph.indices.dtype), np.empty(edges)
+    weight, touched, kept = np.zeros(parts), np.empty(parts + 1, np.int64), 0
     for name in range(parts):
         touches = 0
-        for at in range(last[name - 1] if name else 0, last[name]):
+        for at in range(last[name], last[name + 1]):
             touches = _gather(graph, members[at], part, weight, touched, touches)
         for at in range(touches):
             if touched[at] != name:
-                ends[edges], weights[edges] = touched[at], weight[touched[at]]
-                edges += 1
+                ends[kept], weights[kept] = touched[at], weight[touched[at]]
+                kept += 1
             weight[touched[at]] = 0
-        starts[name + 1] = edges
-    return Level(starts, ends[:edges].copy(), weights[:edges].copy(), held), above
+        starts[name + 1] = kept
+    return Level(starts, ends, weights, held), above

@@ -175,7 +175,7 @@ def _pairs(
     def of(strip: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return loops.heavy_pairs(tiles, packed.neurons, strips[strip] // 64, threshold, kept[strip])
 
-    parts = in_threads(of, range(len(strips)), packed.heavy)
+    parts = [[part[:-1] for part in found] for found in in_threads(of, range(len(strips)), packed.heavy)]
     if not parts:
         return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint32)
     rows, columns, weights = zip(*parts, strict=True)

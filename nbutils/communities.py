@@ -198,7 +198,8 @@ def detect_communities(graph: Any, resolution: float = 1.0, seeds: int = 5) -> C
     scores = np.zeros(seeds)
 
     def search(seed: int) -> None:
-        labels = seed_labels[seed, :] = _leiden(matrix, connected, resolution, seed)
+        labels = seed_labels[seed]
+        labels[connected] = by_size(_leiden(matrix, resolution, seed)[connected])
         lowest = labels.min()
         scores[seed] = _quality(matrix, labels - lowest, labels.max() - lowest + 1, resolution)
 
@@ -293,10 +294,10 @@ def _quality(matrix: sp.csr_array, index: np.ndarray, count: int, resolution: fl
     return float((inside / twice_total - resolution * (total / twice_total) ** 2).sum())
 
 
-def _leiden(matrix: sp.csr_array, connected: np.ndarray, resolution: float, seed: int) -> np.ndarray:
-    from nbutils._leiden import leiden, numbered
+def _leiden(matrix: sp.csr_array, resolution: float, seed: int) -> np.ndarray:
+    from nbutils._leiden import leiden
 
     labels = np.arange(matrix.shape[0])
     for part in range(PASSES):
         labels = leiden(matrix.indptr, matrix.indices, matrix.data, resolution, PASSES * seed + part, labels)
-    return numbered(labels, connected)
+    return labels

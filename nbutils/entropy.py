@@ -46,7 +46,7 @@ def firing_entropy(fired: Any, correction: str | None = None) -> np.ndarray:
         Miller (1955), "Note on the bias of information estimates".
     """
     matrix = as_fired(fired)
-    on = matrix.sum(axis=0)
+    on = _on(matrix, np.zeros(len(matrix), np.int64), 1)[0]
     return entropy_bits(np.stack([on, matrix.shape[0] - on]), correction)
 
 
@@ -166,6 +166,15 @@ def histogram_entropy(counts: Any) -> np.ndarray:
     return entropy_bits(counts, None)
 
 
+def _on(matrix: np.ndarray, index: np.ndarray, classes: int) -> np.ndarray:
+    """How often each neuron fires on the examples of each class, shape (classes, neurons)."""
+    from nbutils.support import loops
+
+    counts = np.zeros((classes, matrix.shape[1]), np.int64)
+    loops.count_by_class(matrix, index, counts)
+    return counts
+
+
 def _row_counts(matrix: np.ndarray) -> np.ndarray:
     """How often each distinct row occurs."""
     packed = np.ascontiguousarray(np.packbits(matrix, axis=1))
@@ -238,8 +247,8 @@ def mutual_information(fired: Any, labels: Any, correction: str | None = "miller
     """
     matrix = as_fired(fired)
     classes = as_labels(labels, matrix.shape[0])
-    names, size = np.unique(classes, return_counts=True)
-    on = np.stack([np.count_nonzero(matrix[classes == name], axis=0) for name in names])
+    _, index, size = np.unique(classes, return_inverse=True, return_counts=True)
+    on = _on(matrix, index, len(size))
     joint = np.concatenate([on, size[:, None] - on])
     return firing_entropy(matrix, correction) + entropy_bits(size, correction) - entropy_bits(joint, correction)
 
@@ -277,18 +286,18 @@ def total_correlation(
     block = as_count(block, "block", least=2, most=16)
     blocks = as_count(blocks, "blocks", most=MOST_BLOCKS)
     matrix, rng = as_fired(fired), as_rng(seed, "seed")
-    varying = matrix[:, matrix.any(axis=0) & ~matrix.all(axis=0)]
-    neurons = varying.shape[1]
+    often = _on(matrix, np.zeros(len(matrix), np.int64), 1)[0]
+    varying = np.flatnonzero((often > 0) & (often < len(matrix)))
+    neurons = varying.size
     if neurons < 2:
         return 0.0
     size = min(block, neurons)
-    single = firing_entropy(varying, correction)
-    chosen = (
-        [np.arange(neurons)] if size == neurons else [rng.choice(neurons, size, replace=False) for _ in range(blocks)]
-    )
-    by_neuron = np.ascontiguousarray(varying.T).astype(np.uint16)
-    codes = sum(by_neuron[members] << bit for bit, members in enumerate(np.transpose(chosen)))
-    counts = np.stack([np.bincount(code, minlength=1 << size) for code in codes], axis=1)
+    single = entropy_bits(np.stack([often, len(matrix) - often]), correction)
+    chosen = [varying] if size == neurons else [varying[rng.choice(neurons, size, replace=False)] for _ in range(blocks)]
+    from nbutils.support import loops
+
+    counts = np.zeros((1 << size, len(chosen)), np.int64)
+    loops.count_codes(matrix, np.stack(chosen), counts)
     joint = entropy_bits(counts, correction)
     return float(np.mean([single[members].sum() for members in chosen] - joint))
 

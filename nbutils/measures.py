@@ -148,7 +148,7 @@ def measure_entropies(fired: Any, labels: Any, last_layer: Any) -> dict[str, flo
     mask = as_mask(last_layer, fired.shape[1], "last_layer")
     if not mask.any():
         raise ValueError("last_layer must have at least one neuron, received none")
-    last = fired[:, mask]
+    last = np.ascontiguousarray(fired[:, mask])
     return {
         "pattern_entropy": pattern_entropy(last),
         "unique_patterns": unique_share(last),

@@ -33,6 +33,9 @@ from nbutils.support.checks import as_labels, is_number, shown
 from nbutils.support.devices import device_counts, on_processor
 
 
+CACHED = 1 << 17  # activations that wait to be compared with the threshold: as many as stay in a core's own cache
+
+
 @contextmanager
 def count_cofiring(
     model: nn.Module, layers: str | Collection[str] = "*", threshold: float = 0.0, layout: Layout = "auto"
@@ -115,6 +118,7 @@ class _Waiting:
         self.counter.source = self.flush
         self._noted: dict[str, tuple] | None = None  # in a pass that counts: values, the whole output, its version
         self._in_place: set[str] | None = None  # layers whose output is changed later; None until a pass was seen
+        self._plain: set[str] = set()  # layers whose output, if it is a plain matrix, is what counts
         self._last = FeaturesLast()  # as far as counted layers show, in the first pass
         self._unsure = set(readings)  # layers of which it is not known yet that their first dimension is the examples
         self._widths: list[int] = []
@@ -136,18 +140,20 @@ class _Waiting:
 
     def run_layer(self, reading: Reading, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """A layer's part of a pass; alone, it is not noted."""
-        output = forward(*args, **kwargs)
-        if self._noted is None or _Waiting.trying:
+        output, noted, name = forward(*args, **kwargs), self._noted, reading.name
+        if noted is None or _Waiting.trying:
             return output
-        name = reading.name
-        values = tensor = check_output(name, output, self._noted)
+        if name in self._plain and name not in noted and _is_plain(output):  # as nearly always: the short way
+            noted[name] = output.detach(), output, output._version
+            return output
+        values = tensor = check_output(name, output, noted)
         if self._in_place is None and self._last.unclear(reading, args, tensor):
             raise reading.unclear(tensor)
         if tensor.ndim != 2 or tensor.dtype != torch.float32 or (reading.dims is not None and 2 not in reading.dims):
             values = reading.neurons(reading.batch_first(tensor.detach()))
         elif self._in_place is None or name in self._in_place or tensor.is_inference():
             values = tensor.detach().clone()
-        self._noted[name] = values, tensor, _version(tensor)
+        noted[name] = values.detach(), tensor, _version(tensor)
         return output
 
     def _end_of_pass(self, noted: dict[str, tuple], args: tuple, kwargs: dict[str, Any]) -> None:
@@ -155,11 +161,13 @@ class _Waiting:
         changed = {name for name, (_, output, was) in noted.items() if _version(output) != was}
         if self._in_place is None:
             self._in_place, self._last = changed, FeaturesLast()
+            matrices = {name for name, reading in self.readings.items() if reading.dims is None or 2 in reading.dims}
+            self._plain = matrices - changed
         elif not changed <= self._in_place:
             raise RuntimeError(f"layers {sorted(changed)} are changed in place in this pass, but were not in the first")
-        examples = _examples((args, kwargs))
+        examples = _examples(args[0] if args and isinstance(args[0], torch.Tensor) else (args, kwargs))
         parts = [noted[name][0] for name in self.names]
-        if any(len(part) != examples for part in parts):
+        if any(part.shape[0] != examples for part in parts):
             if examples is not None:
                 for name in self.names:
                     self.readings[name].batch_first(noted[name][1], examples)
@@ -167,8 +175,7 @@ class _Waiting:
                 raise ValueError(f"layers must see the same examples, these saw {[len(part) for part in parts]}")
         if self._unsure:
             self._make_sure(noted, args, kwargs, len(parts[0]))
-        with torch.no_grad():
-            self._keep(parts)
+        self._keep(parts)
 
     def _make_sure(self, noted: dict[str, tuple], args: tuple, kwargs: dict[str, Any], examples: int) -> None:
         """Refuse outputs whose first dimension has the length of the batch by chance."""
@@ -210,15 +217,16 @@ class _Waiting:
                 module._forward_hooks, module._forward_pre_hooks = hooks, pre_hooks
 
     def _keep(self, parts: list[torch.Tensor]) -> None:
+        widths = [part.shape[1] for part in parts]
         if self._room is None:
-            self._widths = [part.shape[1] for part in parts]
-            self._room = parts[0].new_empty(ROOM, sum(self._widths))
-        examples, neurons = len(parts[0]), sum(part.shape[1] for part in parts)
-        if neurons != self._room.shape[1]:
-            raise ValueError(f"layers must have {self._room.shape[1]} neurons as before, received {neurons}")
-        if self._filled + examples > ROOM:
+            self._widths, rows = widths, max(1, min(ROOM, CACHED // max(1, sum(widths))))
+            self._room = parts[0].new_empty(rows, sum(widths))
+        examples, (rows, neurons) = parts[0].shape[0], self._room.shape
+        if widths != self._widths and sum(widths) != neurons:
+            raise ValueError(f"layers must have {neurons} neurons as before, received {sum(widths)}")
+        if self._filled + examples > rows:
             self.flush()
-        if examples > ROOM:
+        if examples > rows:
             self._count(torch.cat(parts, dim=1))
         else:
             torch.cat(parts, dim=1, out=self._room[self._filled : self._filled + examples])
@@ -242,6 +250,16 @@ class _Waiting:
             self.counter.add_counts(device_counts(fired, fired.device), len(fired))
 
 
+def _is_plain(output: Any) -> bool:
+    """Whether a layer's output is a matrix of float32 that autograd watches, and nothing else."""
+    return (
+        type(output) is torch.Tensor
+        and output.ndim == 2
+        and output.dtype is torch.float32
+        and not output.is_inference()
+    )
+
+
 def _version(tensor: torch.Tensor) -> int:
     """Rises when a tensor is changed in place; tensors of inference mode do not count, and are copied therefore."""
     return 0 if tensor.is_inference() else tensor._version
@@ -250,7 +268,7 @@ def _version(tensor: torch.Tensor) -> int:
 def _examples(given: Any) -> int | None:
     """Length of the first tensor among a pass's arguments."""
     if isinstance(given, torch.Tensor):
-        return len(given) if given.ndim else None
+        return given.shape[0] if given.ndim else None
     if isinstance(given, dict):
         given = tuple(given.values())
     if not isinstance(given, tuple | list):

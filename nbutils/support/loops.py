@@ -1,7 +1,7 @@
 """Inner loops over bits, edges, histograms and logarithms, compiled by numba to a single thread; callers spread them
 over cores.
 
-Compiled code is kept beside the source, or in numba's own folder where that cannot be written.
+Written as plain loops, without slices and NumPy's functions: these take several times as long to compile. Compiled code is kept beside the source, or in numba's own folder where that cannot be written.
 """
 
 from __future__ import annotations
@@ -35,14 +35,16 @@ def count_ones(_context: Any, _word: Any) -> Any:  # pragma: no cover - runs whi
 def pack(fired: np.ndarray, packed: np.ndarray) -> None:
     """Bits of a boolean matrix, (examples, neurons), 64 examples a word, into zeroed (neurons or more, words)."""
     examples, neurons = fired.shape
-    word = np.zeros(neurons, np.uint64)
+    word = np.empty(neurons, np.uint64)
     for first in range(0, examples, 64):
-        word[:] = 0
+        for neuron in range(neurons):
+            word[neuron] = 0
         for example in range(first, min(first + 64, examples)):
             bit = np.uint64(1) << np.uint64(example - first)
             for neuron in range(neurons):
                 word[neuron] |= bit * np.uint64(fired[example, neuron])
-        packed[:neurons, first // 64] = word
+        for neuron in range(neurons):
+            packed[neuron, first // 64] = word[neuron]
 
 
 # Vectors of words whose ones a processor counts in one instruction (AVX-512 with VPOPCNTDQ); others count those of bytes,
@@ -130,7 +132,9 @@ def _sum_bytes(builder: Any, vector: Any) -> Any:  # pragma: no cover - runs whi
 def _count_tile(tiles: np.ndarray, a: int, b: int, counts: np.ndarray) -> None:
     """Pairs of the 64 neurons of tile `a` with those of tile `b`, of (tiles, words, 64), into 64 x 64 counts."""
     words = tiles.shape[1]
-    counts[:] = 0
+    for i in range(TILE):
+        for j in range(TILE):
+            counts[i, j] = 0
     size = -(-words // -(-words // WORDS))  # of equal parts
     for start in range(0, words, size):
         number = min(size, words - start)
@@ -196,14 +200,19 @@ def add_to_histogram(tiles: np.ndarray, neurons: int, a: int, histogram: np.ndar
             for j in range(i + 1 if a == b else 0, min(TILE, neurons - b * TILE)):
                 histogram[j % 4, tile[i, j]] += 1
         if kept.shape[0]:
-            kept[b - a] = tile
+            for i in range(TILE):
+                for j in range(TILE):
+                    kept[b - a, i, j] = tile[i, j]
 
 
 @loop
 def heavy_pairs(
     tiles: np.ndarray, neurons: int, a: int, threshold: int, kept: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs of the same rows whose count reaches the threshold: (i, j, count), sorted; `kept` spares the counting."""
+    """Pairs of the same rows whose count reaches the threshold: (i, j, count), sorted; `kept` spares the counting.
+
+    The last place is none of them: what is not kept is written there, and written over.
+    """
     last, rows, number = tiles.shape[0], min(TILE, neurons - a * TILE), 0
     least = np.uint32(min(threshold, 2**32 - 1))
     strip = kept if kept.shape[0] else np.empty((last - a, TILE, TILE), np.uint32)
@@ -213,7 +222,6 @@ def heavy_pairs(
         for i in range(rows):
             for j in range(i + 1 if a == b else 0, min(TILE, neurons - b * TILE)):
                 number += strip[b - a, i, j] >= least
-    # One place more: what is not kept is written there, and written over.
     first, second, counts = np.empty(number + 1, np.int32), np.empty(number + 1, np.int32), np.empty(number + 1, np.uint32)
     place = 0
     for i in range(rows):
@@ -222,7 +230,7 @@ def heavy_pairs(
                 count = strip[b - a, i, j]
                 first[place], second[place], counts[place] = a * TILE + i, b * TILE + j, count
                 place += count >= least
-    return first[:number], second[:number], counts[:number]
+    return first, second, counts
 
 
 @loop
@@ -314,7 +322,9 @@ def symmetric_csr(
         indptr[columns[edge] + 1] += 1
     for node in range(indptr.size - 1):
         indptr[node + 1] += indptr[node]
-    place = indptr[:-1].copy()
+    place = np.empty(indptr.size - 1, indptr.dtype)
+    for node in range(place.size):
+        place[node] = indptr[node]
     for edge in range(rows.size):  # in this order each node gets its smaller neighbours first
         i, j = rows[edge], columns[edge]
         indices[place[i]], data[place[i]] = j, weights[edge]
@@ -326,7 +336,9 @@ def symmetric_csr(
 @loop
 def first_flaw(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, tolerance: float) -> int:
     """What is wrong with an adjacency with sorted, unique indices: LOOP, ASYMMETRIC, or 0."""
-    place = indptr[:-1].copy()  # of the next entry of each row that is not matched yet
+    place = np.empty(indptr.size - 1, indptr.dtype)  # of the next entry of each row that is not matched yet
+    for i in range(place.size):
+        place[i] = indptr[i]
     for i in range(indptr.size - 1):
         # Rows above have matched all that is left of the diagonal; what comes next must lie right of it.
         first, end = place[i], indptr[i + 1]
@@ -377,6 +389,26 @@ def count_bins(values: np.ndarray, scale: np.ndarray, counts: np.ndarray) -> Non
             counts[chosen[neuron], neuron] += 1
 
 
+@loop
+def count_by_class(fired: np.ndarray, index: np.ndarray, counts: np.ndarray) -> None:
+    """Add how often each neuron fires on examples of each class, `index` of an example, to `counts[class, neuron]`."""
+    for example in range(fired.shape[0]):
+        label = index[example]
+        for neuron in range(fired.shape[1]):
+            counts[label, neuron] += fired[example, neuron]
+
+
+@loop
+def count_codes(fired: np.ndarray, blocks: np.ndarray, counts: np.ndarray) -> None:
+    """Add how often each pattern of the neurons of `blocks[b]` occurs to `counts[pattern, b]`; bit k is neuron k's."""
+    for example in range(fired.shape[0]):
+        for block in range(blocks.shape[0]):
+            code = 0
+            for bit in range(blocks.shape[1]):
+                code |= np.int64(fired[example, blocks[block, bit]]) << bit
+            counts[code, block] += 1
+
+
 SIDE = 16  # columns that are read together: 64 bytes of a row
 
 
@@ -384,10 +416,11 @@ SIDE = 16  # columns that are read together: 64 bytes of a row
 def largest_of_each(values: np.ndarray, wanted: int, least: np.ndarray) -> None:
     """The `wanted`-th largest positive value of every column, into `least`; 0 where fewer are positive."""
     examples, columns = values.shape
-    rows, found = np.empty((SIDE, examples + 1), values.dtype), np.zeros(SIDE, np.int64)
+    rows, found = np.empty((SIDE, examples + 1), values.dtype), np.empty(SIDE, np.int64)
     for first in range(0, columns, SIDE):
         width = min(SIDE, columns - first)
-        found[:] = 0
+        for column in range(SIDE):
+            found[column] = 0
         for example in range(examples):
             for column in range(width):  # without asking: what is not positive is written over
                 value = values[example, first + column]
