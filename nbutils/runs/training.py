@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -14,6 +15,7 @@ import torch
 from torch import nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
+from torch.optim.adam import adam
 
 from nbutils.data.datasets import Dataset
 from nbutils.runs.models import stack_size
@@ -134,7 +136,8 @@ def train(
         order = torch.stack([torch.randperm(len(pixels), generator=generator) for generator in orders]).to(device)
         luck = [np.random.default_rng([seed, epoch]) for seed in seeds]
         for batch in order.split(settings.batch_size, dim=1):
-            inputs = pixels[batch].float().div_(data[0].levels / settings.input_scale)
+            chosen = pixels.index_select(0, batch.reshape(-1))
+            inputs = chosen.float().div_(data[0].levels / settings.input_scale).view(*batch.shape, -1)
             stack.step(inputs, labels.gather(1, batch), _kept(stack, luck, batch))
         yield epoch
 
@@ -222,6 +225,7 @@ def sharpness(model: nn.Module, inputs: torch.Tensor, labels: torch.Tensor, shar
     return float(torch.stack(rises).mean())
 
 
+threshold_backward = torch.ops.aten.threshold_backward  # the slope where a ReLU let its input through, else 0
 ALIGNED = 16  # numbers: libraries round alike only where every matrix begins at a multiple of 64 bytes
 
 
@@ -264,9 +268,25 @@ class Stack:
                     parameter.data = view
         self.weights, self.biases = views[0][::2], views[0][1::2]
         self._weight_slopes, self._bias_slopes = views[1][::2], views[1][1::2]
-        everything = nn.Parameter(values)
-        everything.grad = slopes
-        self._adam = torch.optim.Adam([everything], lr=learning_rate, fused=True)
+        moments = torch.zeros_like(values), torch.zeros_like(values), torch.zeros((), device=first.device)
+        # The optimiser's own function: its class asks, at every step, what cannot have changed since the one before.
+        self._adam = partial(
+            adam,
+            [values],
+            [slopes],
+            [moments[0]],
+            [moments[1]],
+            [],
+            [moments[2]],
+            fused=True,
+            lr=learning_rate,
+            beta1=0.9,
+            beta2=0.999,
+            eps=1e-8,
+            weight_decay=0.0,
+            amsgrad=False,
+            maximize=False,
+        )
 
     @torch.no_grad()
     def step(self, inputs: torch.Tensor, labels: torch.Tensor, kept: Sequence[torch.Tensor] = ()) -> None:
@@ -294,15 +314,16 @@ class Stack:
         slope = torch.softmax(outputs.pop(), dim=2)
         slope.scatter_add_(2, labels[:, :, None], slope.new_full((*labels.shape, 1), -1.0))
         slope /= batch
-        slope[:, batch:] = 0
+        if batch < slope.shape[1]:
+            slope[:, batch:] = 0
         for depth in reversed(range(len(self.weights))):
             torch.bmm(slope.transpose(1, 2), outputs[depth], out=self._weight_slopes[depth])
             torch.sum(slope, dim=1, out=self._bias_slopes[depth])
             if depth:
-                slope = torch.bmm(slope, self.weights[depth]).mul_(outputs[depth] > 0)
+                slope = threshold_backward(torch.bmm(slope, self.weights[depth]), outputs[depth], 0)
                 if share := self.dropout[depth - 1]:
                     slope.div_(1 - share)
-        self._adam.step()
+        self._adam()
 
 
 def _layers(model: nn.Module) -> list[tuple[nn.Linear, float]]:
