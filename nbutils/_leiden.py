@@ -257,7 +257,11 @@ def _aggregate(graph: Level, community: np.ndarray, part: np.ndarray, parts: int
     for node in range(nodes):  # in this order within each part
         members[place[part[node]]] = node
         place[part[node]] += 1
-    starts, ends, weights = np.zeros(parts + 1, graph.indptr.dtype), np.empty(edges, graph.indices.dtype), np.empty(edges)
+    starts, ends, weights = (
+        np.zeros(parts + 1, graph.indptr.dtype),
+        np.empty(edges, graph.indices.dtype),
+        np.empty(edges),
+    )
     weight, touched, kept = np.zeros(parts), np.empty(parts + 1, np.int64), 0
     for name in range(parts):
         touches = 0

@@ -293,7 +293,9 @@ def total_correlation(
         return 0.0
     size = min(block, neurons)
     single = entropy_bits(np.stack([often, len(matrix) - often]), correction)
-    chosen = [varying] if size == neurons else [varying[rng.choice(neurons, size, replace=False)] for _ in range(blocks)]
+    chosen = (
+        [varying] if size == neurons else [varying[rng.choice(neurons, size, replace=False)] for _ in range(blocks)]
+    )
     from nbutils.support import loops
 
     counts = np.zeros((1 << size, len(chosen)), np.int64)

@@ -32,7 +32,6 @@ from nbutils.measures import MeasureSpec, measure_communities, measure_entropies
 from nbutils.support.checks import as_labels, is_number, shown
 from nbutils.support.devices import device_counts, on_processor
 
-
 CACHED = 1 << 17  # activations that wait to be compared with the threshold: as many as stay in a core's own cache
 
 

@@ -1,7 +1,8 @@
 """Inner loops over bits, edges, histograms and logarithms, compiled by numba to a single thread; callers spread them
 over cores.
 
-Written as plain loops, without slices and NumPy's functions: these take several times as long to compile. Compiled code is kept beside the source, or in numba's own folder where that cannot be written.
+Written as plain loops, without slices and NumPy's functions, which take several times as long to compile. Compiled code
+is kept beside the source, or in numba's own folder where that cannot be written.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def pack(fired: np.ndarray, packed: np.ndarray) -> None:
             packed[neuron, first // 64] = word[neuron]
 
 
-# Vectors of words whose ones a processor counts in one instruction (AVX-512 with VPOPCNTDQ); others count those of bytes,
-# and add bytes up to 255 before they are widened.
+# Processors with AVX-512 and VPOPCNTDQ count the ones of a vector of words in one instruction; on others the ones of bytes
+# are counted, and bytes added up to 255 before they are widened.
 FEATURES = config.CPU_FEATURES if config.CPU_FEATURES is not None else get_host_cpu_features().flatten()
 WORDWISE = "+avx512vpopcntdq" in FEATURES.split(",")
 PATH = "words of 64 bits in vectors" if WORDWISE else "bytes in vectors"
@@ -222,7 +223,11 @@ def heavy_pairs(
         for i in range(rows):
             for j in range(i + 1 if a == b else 0, min(TILE, neurons - b * TILE)):
                 number += strip[b - a, i, j] >= least
-    first, second, counts = np.empty(number + 1, np.int32), np.empty(number + 1, np.int32), np.empty(number + 1, np.uint32)
+    first, second, counts = (
+        np.empty(number + 1, np.int32),
+        np.empty(number + 1, np.int32),
+        np.empty(number + 1, np.uint32),
+    )
     place = 0
     for i in range(rows):
         for b in range(a, last):
