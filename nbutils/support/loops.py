@@ -48,7 +48,7 @@ def pack(fired: np.ndarray, packed: np.ndarray) -> None:
             packed[neuron, first // 64] = word[neuron]
 
 
-# Processors with AVX-512 and VPOPCNTDQ count the ones of a vector of words in one instruction; on others the ones of bytes
+# Processors with AVX-512 and VPOPCNTDQ count the ones of a vector of words in one instruction; on others those of bytes
 # are counted, and bytes added up to 255 before they are widened.
 FEATURES = config.CPU_FEATURES if config.CPU_FEATURES is not None else get_host_cpu_features().flatten()
 WORDWISE = "+avx512vpopcntdq" in FEATURES.split(",")
