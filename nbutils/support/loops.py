@@ -149,20 +149,35 @@ def _count_tile(tiles: np.ndarray, a: int, b: int, counts: np.ndarray) -> None:
                 )
 
 
+@intrinsic
+def _copy(_context: Any, target: Any, source: Any, _number: Any) -> Any:  # pragma: no cover - runs while compiling
+    """Copy so many numbers of 32 bits to another place: a loop would ask of each whether its place is negative."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        to, source, number = arguments
+        cgutils.memcpy(builder, builder.bitcast(to, source.type), source, number)
+        return context.get_dummy_value()
+
+    return types.void(target, source, types.intp), generate
+
+
 @loop
 def write_counts(tiles: np.ndarray, a: int, counts: np.ndarray) -> None:
-    """The counts of the 64 neurons of tile `a` with all from there on, into both triangles."""
-    neurons, tile = counts.shape[0], np.empty((TILE, TILE), np.uint32)
-    row, rows = a * TILE, min(TILE, neurons - a * TILE)
+    """The counts of the 64 neurons of tile `a` with all from there on, into both triangles of int32."""
+    neurons, rows = counts.shape[0], min(TILE, counts.shape[0] - a * TILE)
+    tile, turned = np.empty((TILE, TILE), np.uint32), np.empty((TILE, TILE), np.uint32)
     for b in range(a, tiles.shape[0]):
+        columns = min(TILE, neurons - b * TILE)
         _count_tile(tiles, a, b, tile)
-        column, columns = b * TILE, min(TILE, neurons - b * TILE)
+        for first in range(0, TILE, 8):  # parts that fit a line of the cache both ways
+            for second in range(0, TILE, 8):
+                for j in range(second, second + 8):
+                    for i in range(first, first + 8):
+                        turned[np.uint64(j), np.uint64(i)] = tile[np.uint64(i), np.uint64(j)]
         for i in range(rows):
-            for j in range(columns):
-                counts[row + i, column + j] = tile[i, j]
+            _copy(_pointer(counts, (a * TILE + i) * neurons + b * TILE), _pointer(tile, i * TILE), columns)
         for j in range(columns):
-            for i in range(rows):
-                counts[column + j, row + i] = tile[i, j]
+            _copy(_pointer(counts, (b * TILE + j) * neurons + a * TILE), _pointer(turned, j * TILE), rows)
 
 
 @loop
@@ -196,14 +211,12 @@ def add_to_histogram(tiles: np.ndarray, neurons: int, a: int, histogram: np.ndar
     """
     tile = np.empty((TILE, TILE), np.uint32)
     for b in range(a, tiles.shape[0]):
+        if kept.shape[0]:
+            tile = kept[b - a]
         _count_tile(tiles, a, b, tile)
         for i in range(min(TILE, neurons - a * TILE)):
             for j in range(i + 1 if a == b else 0, min(TILE, neurons - b * TILE)):
                 histogram[j % 4, tile[i, j]] += 1
-        if kept.shape[0]:
-            for i in range(TILE):
-                for j in range(TILE):
-                    kept[b - a, i, j] = tile[i, j]
 
 
 @loop
