@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from nbutils.communities import agreed_communities, detect_communities
 from nbutils.data.datasheets import CONTROL
+from nbutils.entropy import class_selectivity
 from nbutils.graphs import activation_pattern_graph
 from nbutils.pages.figures import CONDITION_NAMES, WIDTH, conditions_in, networks
 from nbutils.series import partial_from
@@ -22,7 +23,7 @@ from nbutils.study.comparisons import measure_name
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_fired, as_frame, as_labels, as_rng
 from nbutils.support.display import GREY, INK, figure_style, format_number, interval_text
-from nbutils.tracking import KINDS, MOST_DRAWS, answers_to, between_searches
+from nbutils.tracking import KINDS, MOST_DRAWS, between_searches, members
 
 MOST_EPOCHS = 10_000  # of a run
 MOST_REPEATS = 50  # all ordered pairs are compared
@@ -271,6 +272,7 @@ def selectivity_panels(found: pd.DataFrame, chance: float) -> Figure:
     return fig
 
 
+FLOATS = 2_000_000  # in memory at a time, about
 LEAST = 3  # neurons that a community needs to be counted, as for well-defined ones
 
 
@@ -342,11 +344,21 @@ def shuffled_classes(
     """
     matrix, draws, rng = as_fired(fired), as_count(draws, "draws", most=MOST_DRAWS), as_rng(rng)
     classes = as_labels(labels, matrix.shape[0])
-    groups = as_labels(communities, matrix.shape[1], "communities")
-    if not (groups >= 0).any():
+    names, masks = members(as_labels(communities, matrix.shape[1], "communities"))
+    if not len(names):
         return float("nan")
-    found = (answers_to(matrix, rng.permutation(classes), groups) for _ in range(draws))
-    return float(np.mean([np.average(table["preference"], weights=table["neurons"]) for table in found]))
+    kinds, images = np.unique(classes, return_counts=True)
+    firing = matrix.astype(np.float32)  # counts of images are exact up to 16 million
+    order, size = np.argsort(names), masks.sum(axis=1)
+    batch = max(1, FLOATS // (len(kinds) * max(matrix.shape)))
+    found = []
+    for start in range(0, draws, batch):
+        drawn = np.stack([rng.permutation(classes) for _ in range(min(batch, draws - start))])
+        of_class = (drawn[:, None] == kinds[:, None]).astype(np.float32)  # draws, classes, examples
+        rates = (of_class @ firing) / images[:, None] @ masks.T / size  # draws, classes, communities
+        clear = class_selectivity(np.concatenate(rates, axis=1)).reshape(len(rates), -1)
+        found.append(np.average(clear.take(order, axis=1), axis=1, weights=size[order]))
+    return float(np.mean(np.concatenate(found)))
 
 
 def class_names(answers: pd.DataFrame, classes: Sequence[str]) -> dict[int, str]:
