@@ -25,7 +25,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR: # a book that failed the strict build must not look up to date
-.PHONY: help book test test-all lab sweep study bench runs glance house clean
+.PHONY: help book test test-all lab sweep study bench runs glance sums house clean
 
 help: ## list commands and options
 	@echo "Commands:"
@@ -69,6 +69,9 @@ runs: .venv/ready ## list the runs in the store
 
 glance: .venv/ready ## write the results into README.md, with their figure
 	@$(PY) -m nbutils glance $(STUDY)
+
+sums: .venv/ready ## write the SHA-256 sums of the committed tables, after some were meant to change
+	@$(PY) -c 'from nbutils.study.archive import RESULTS, write_sums; write_sums(RESULTS)'
 
 house: .venv/ready ## draw the rooms of the package, and write the ten-point look into CONTRIBUTING.md
 	@$(PY) book/_ext/house.py

@@ -142,7 +142,7 @@ def project_folder(given: Path) -> Path:
 
 def _study(options: argparse.Namespace) -> int:
     from nbutils.runs.run import made_elsewhere
-    from nbutils.study.archive import RESULTS, reference_study, reference_tasks, write_archive
+    from nbutils.study.archive import RESULTS, reference_study, reference_tasks, write_archive, write_sums
     from nbutils.study.study import about_data, collect, compute_missing, failures
 
     jobs = options.jobs or default_jobs()
@@ -168,6 +168,8 @@ def _study(options: argparse.Namespace) -> int:
         )
     about = about_data(load_dataset(reference_study(options.dataset).dataset))
     write_archive(folder, collect(options.dataset, tasks, about, len(missing)))
+    if folder.is_relative_to(committed):
+        write_sums(committed)
     failed = failures(tasks)
     print(f"Tables of {len(tasks)} runs, {len(failed)} of them failed: {folder}")
     return 0

@@ -36,9 +36,11 @@ __all__ = [
     "reference_study",
     "reference_tasks",
     "write_archive",
+    "write_sums",
 ]
 
 RESULTS = Path("book/results")
+SUMS = "SHA256SUMS"  # beside all committed tables
 NAMES = ("run", "parts", "dataset", "labels", "noise", "seed")  # what a row of the wide table takes from its run
 FILES = ("runs.parquet", "measurements.parquet", "specimens.npz", "about.json")
 
@@ -75,6 +77,14 @@ def write_archive(folder: Path | str, results: Results) -> None:
     contents |= {f"{name}.parquet": _parquet(_compact(rows)) for name, rows in results.extras.items()}
     for name, content in contents.items():
         replace_file(folder / name, content)
+
+
+def write_sums(results: Path) -> None:
+    """Write down the SHA-256 sum of every committed file but texts, as `sha256sum --check` reads it."""
+    files = [path for path in results.rglob("*") if path.is_file() and path.suffix != ".md" and path.name != SUMS]
+    names = sorted(path.relative_to(results).as_posix() for path in files if not path.name.startswith("."))
+    lines = [f"{hashlib.sha256((results / name).read_bytes()).hexdigest()}  {name}\n" for name in names]
+    replace_file(results / SUMS, "".join(lines).encode())
 
 
 @checked

@@ -4,7 +4,7 @@ import pytest
 
 from nbutils.cli import DATASETS, main
 from nbutils.study import archive
-from nbutils.study.archive import REFERENCE, RESULTS, SMALL, has_tables, read_archive
+from nbutils.study.archive import REFERENCE, RESULTS, SMALL, SUMS, has_tables, read_archive
 from nbutils.study.study import Study
 from nbutils.sweeps.parameters import check_parameters
 
@@ -36,6 +36,8 @@ def test_a_study_is_planned_computed_and_resumed(small, tmp_path, capsys):
     results = read_archive(folder, "plantvillage")
     assert sorted(results.runs["parts"]) == ["conditions", "conditions", "hurried", "memorising"]
     assert set(results.extras) == {"living", "evolution", "answers"}
+    sums = (folder.parent / SUMS).read_text("utf-8")
+    assert sum(line.endswith("  plantvillage/runs.parquet") for line in sums.splitlines()) == 1
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert main([*options, "--finished"]) == 0
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations, product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from nbutils.pages.specification_curve import (
-    choice_effects,
-    null_effects,
-)
+import nbutils
+from nbutils.pages.specification_curve import choice_effects, null_effects
 from nbutils.study.specifications import FACTORS, PRIMARY_H2, PRIMARY_H3, specifications
 
 ALL = specifications()
@@ -80,6 +80,44 @@ def test_one_step_from_the_primary_specification(table):
     assert without["lowest"].isna().all()
 
 
+@pytest.fixture
+def page_of(cells):
+    """The variables of the page's cells of these numbers, on curves by data set."""
+    taken = SimpleNamespace(
+        choice_effects=choice_effects,
+        correlation=nbutils.correlation,
+        interval_text=nbutils.interval_text,
+        show_table=lambda *_, **__: None,
+    )
+    names = {"np": np, "pd": pd, "nb": taken, "FACTORS": FACTORS, "product": product, "combinations": combinations}
+
+    def run(tables, *numbers):
+        complete = {name: one.assign(agrees=one["rho"] > 0, clear=one["low"] > 0) for name, one in tables.items()}
+        return cells("specification_curve", "11", *numbers, tables=complete, **names)
+
+    return run
+
+
+def test_one_step_in_words(table, page_of):
+    found = page_of({"a": table, "b": table[~table["primary"]]}, "13", "15")["steps"].loc["H3"]
+    plug_in = -table.set_index("label")["rho"][replace(PRIMARY_H3, correction="plug-in", primary=False).label]
+    assert found.loc[("estimate", 1), "a"] == f"{plug_in:.2f} to {plug_in:.2f}"
+    row = choice_effects(table).set_index(["hypothesis", "choice"]).loc[("H3", "rule of firing")]
+    assert found.loc[("rule of firing", row["alone"]), "a"] == f"{row['lowest']:.2f} to {row['highest']:.2f}"
+    assert "b" not in found, "without the primary specification there is no step from it"
+
+
+def test_means_by_option(table, page_of):
+    found = page_of({"a": table}, "16")["means"]
+    for row in found.sample(12, random_state=0).itertuples():
+        factor = next(key for key, name in FACTORS.items() if name == row.choice)
+        chosen = table[(table["hypothesis"] == row.hypothesis) & (table[factor] == row.option)]
+        effect = chosen["predicted"] * chosen["rho"]
+        assert row.size == len(chosen)
+        assert (row.mean, row.min, row.max) == pytest.approx((effect.mean(), effect.min(), effect.max()))
+    assert set(found["dataset"]) == {"a"}
+
+
 def test_what_null_models_leave(rng):
     accuracy = 1 - NOISE
     q = 0.5 + 0.2 * accuracy
@@ -100,3 +138,30 @@ def test_what_null_models_leave(rng):
     ]
     with pytest.raises(ValueError, match="accuracies and noise must be one per row of values"):
         null_effects(values, accuracy[:4], NOISE)
+
+
+def test_data_sets_that_agree_and_that_do_not(table, page_of):
+    turned = table.assign(rho=-table["rho"])
+    found = page_of({"a": table, "b": table, "c": turned.sample(frac=1, random_state=0)}, "21")["pairs"]
+    assert found[["hypothesis", "first", "second"]].values.tolist() == [
+        [h, *pair] for h in ("H2", "H3") for pair in (("a", "b"), ("a", "c"), ("b", "c"))
+    ]
+    assert found["ρ"].tolist() == pytest.approx([1, -1, -1] * 2)
+    assert found["same sign"].tolist() == [1, 0, 0] * 2
+    assert page_of({"a": table}, "21")["pairs"].empty
+    both = page_of({"a": table, "b": table[table["hypothesis"] == "H3"]}, "21")["pairs"]
+    assert both.set_index("hypothesis")["specifications"]["H3"] == 35
+
+
+def test_the_list_names_every_specification_once(table, page_of):
+    listing = page_of({"a": table, "b": table[table["primary"]]}, "33")["listing"].fillna("").reset_index()
+    assert len(listing) == len(ALL)
+    bold = listing[listing["specification"].str.startswith("**")].set_index("specification")
+    assert set(bold.index) == {f"**{one.label}**" for one in (PRIMARY_H2, PRIMARY_H3)}
+    row = table.set_index("label").loc[PRIMARY_H3.label]
+    primary = bold.loc[f"**{PRIMARY_H3.label}**"]
+    assert primary["a"] == primary["b"] == nbutils.interval_text(row["rho"], row["low"], row["high"])
+    assert (listing["b"] != "").sum() == 2
+    predicted = table.set_index("label")["predicted"]
+    names = listing["specification"].str.strip("*")
+    assert listing["predicted"].tolist() == predicted[names].tolist()

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import beta, binomtest
 
+import nbutils
 from nbutils.pages import robustness
 from nbutils.pages.robustness import SCENARIOS, control_outcomes, simulated_study
 from nbutils.study.hypotheses import RULES, TESTS, rows_of
@@ -36,6 +37,18 @@ def test_tests_that_decide_nothing_are_left_out(study):
     assert {"H2b", "H3b"}.isdisjoint(control_outcomes(replace(study, table=true), tries=1)["test"])
     with pytest.raises(ValueError, match="tries must be a whole number of at least 1, received 0"):
         control_outcomes(study, tries=0)
+
+
+def test_shares_have_the_exact_interval(cells):
+    table = pd.DataFrame({"dataset": ["a", "b"], "test": ["H2a", "H3a"], "control": ["c", "c"]})
+    table = table.assign(tries=20, passes=[1, 2], opposite=[0, 0])
+    names = cells("robustness", "19b", checks=table, np=np, nb=nbutils, binomtest=binomtest)
+    row = names["shares"].loc["c"]
+    assert (names["sums"].loc["c", "tries"], row["passes"], row["opposite"]) == (40, 3 / 40, 0)
+    assert row["passes low"] == pytest.approx(beta.ppf(0.025, 3, 38))
+    assert row["passes high"] == pytest.approx(beta.ppf(0.975, 4, 37))
+    held = cells("robustness", "19b", checks=table.astype(object), np=np, nb=nbutils, binomtest=binomtest)
+    pd.testing.assert_frame_equal(held["shares"].astype(float), names["shares"])
 
 
 def test_networks_get_each_other_s_accuracies_whole(study, rng):

@@ -48,7 +48,13 @@ def test_sorted_by_effect_within_a_hypothesis(values, accuracy):
         assert (group["predicted"] * group["rho"]).is_monotonic_increasing
 
 
-def test_signs_by_hand(accuracy):
+@pytest.fixture
+def counted(cells):
+    """What the page's cells count on curves: a row per hypothesis and data set."""
+    return lambda tables: cells("specification_curve", "11", "11b", tables=tables, pd=pd)["curves"]
+
+
+def test_signs_by_hand(accuracy, counted):
     labels = [s.label for s in ALL if s.hypothesis == "H2"][:4]
     rank = accuracy.argsort().argsort()
     values = pd.DataFrame(dict(zip(labels, [rank, -rank, rank * 0, rank**3], strict=True)))
@@ -56,13 +62,23 @@ def test_signs_by_hand(accuracy):
     assert table.loc[labels, "rho"].tolist() == pytest.approx([1, -1, 0, 1])
     assert table.loc[labels, "agrees"].tolist() == [True, False, False, True]
     assert table.loc[labels, "clear"].tolist() == [True, False, False, True]
+    summary = counted({"one": table.reset_index()}).loc[("H2", "one")]
+    assert summary[["agrees", "clear", "against"]].tolist() == [0.5, 0.5, 0.25]
+    assert summary[["median", "primary", "below"]].tolist() == pytest.approx([0.5, 1, 0.5])
 
 
-def test_an_entropy_that_falls_agrees(accuracy):
+def test_an_entropy_that_falls_agrees(accuracy, counted):
     values = pd.DataFrame({PRIMARY_H3.label: -accuracy})
     table = specification_table(values, accuracy, NOISE, draws=49)
     assert table["rho"].tolist() == pytest.approx([-1])
     assert table["clear"].all()
+    assert counted({"one": table})["primary"].tolist() == pytest.approx([1])
+
+
+def test_without_the_primary_specification_there_is_none(accuracy, counted):
+    label = next(s.label for s in ALL if not s.primary)
+    table = specification_table(pd.DataFrame({label: accuracy}), accuracy, NOISE, draws=49)
+    assert counted({"one": table})[["primary", "below"]].isna().all(axis=None)
 
 
 def test_bad_tables_are_refused(values, accuracy):

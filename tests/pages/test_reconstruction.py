@@ -6,9 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import nbutils
 from nbutils.pages import reconstruction
 from nbutils.pages.reconstruction import (
+    ENTROPY_MOVES,
     PLAIN,
+    Q_MOVES,
     SWITCHES,
     shuffle_table,
     switch_table,
@@ -94,6 +97,36 @@ def test_the_table_says_what_was_put_in(rows):
     assert row["r of entropy"] == pytest.approx(-1)
     assert abs(row["r of Q"]) < 0.5, "the untrained network is in: its wiggle is not what sets it apart"
     assert table.loc["all five", "entropy trained"] == pytest.approx(190, abs=0.1)
+
+
+@pytest.fixture
+def changes_of(cells):
+    """What the page's cells make of rows: changes against the paper's definition, by switch."""
+    names = {"np": np, "pd": pd, "nb": nbutils, "PLAIN": PLAIN, "Q_MOVES": Q_MOVES, "ENTROPY_MOVES": ENTROPY_MOVES}
+    return lambda rows: cells("reconstruction", "12", "13", rows=rows, **names)["changes"]
+
+
+def test_changes_are_paired_by_seed(rows, changes_of):
+    changes = changes_of(rows)
+    assert list(changes.index) == list(SWITCHES)[1:]
+    row = changes.loc["edges of the last class"]
+    assert row[["Q", "Q low", "Q high"]].tolist() == [-1 / 8] * 3, "the same networks: no spread"
+    assert (row["moves Q"], row["moves entropy"]) == (True, False)
+    assert row["entropy"] == 0
+    assert changes.loc["strict bins", "Q"] == 0
+    assert changes.loc["strict bins", "entropy"] == pytest.approx(-0.05, abs=1e-3)
+    assert changes.loc["trained on bytes", "entropy"] == pytest.approx(1, abs=1e-3)
+    assert list(changes.index[changes["moves entropy"]]) == [
+        *("strict bins", "trained on bytes", "all but the bytes", "all five")
+    ]
+
+
+def test_networks_without_entropy_have_no_relative_change(rows, changes_of):
+    silent = rows.assign(pattern_entropy=rows["pattern_entropy"].where(rows["seed"] > 0, 0.0))
+    assert changes_of(silent).loc["strict bins", "entropy"] == pytest.approx(-0.05, abs=1e-3)
+    none = changes_of(rows.assign(pattern_entropy=0.0))
+    assert none["entropy"].isna().all()
+    assert not none["moves entropy"].any()
 
 
 def test_words_follow_from_the_books_rules(rows):

@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import nbutils
 from nbutils.pages import reconstruction
 from nbutils.pages.reanalysis import read_series
 from nbutils.pages.reconstruction import NEURONS, entropy_series
 from nbutils.study.results import Results
+from nbutils.support.display import interval_text
 
 SEEDS = range(3)
 WAYS = ("trained on 0 to 1", "trained on bytes")
@@ -58,6 +60,70 @@ def test_series_are_of_true_labels_from_the_first_epoch_on():
 
 def test_sums_over_other_numbers_of_neurons_are_not_compared():
     assert entropy_series(study(neurons=160)) == {}
+
+
+@pytest.fixture
+def compared(cells, series):
+    """What the page's cells make of series of ours: a row per series, and what is said of the closer training."""
+
+    def run(ours):
+        taken = SimpleNamespace(
+            read_series=lambda path: series,
+            entropy_series=lambda results: ours,
+            bootstrap_interval=nbutils.bootstrap_interval,
+        )
+        names = {"np": np, "pd": pd, "nb": taken, "interval_text": interval_text, "results": None}
+        return cells("reconstruction", "24", "24b", "28", **names)
+
+    return run
+
+
+def test_the_published_series_is_close_to_itself(compared, published):
+    beside = compared(dict.fromkeys(WAYS, around(published)))["beside"]
+    row, own = beside.loc["published"], beside.loc[WAYS[0]]
+    assert (row["first"], row["last"]) == (pytest.approx(2495.656955), pytest.approx(2275.429637))
+    assert row["change"] == pytest.approx(2275.429637 - 2495.656955)
+    assert np.isnan(row["inside"])
+    assert own["distance"] == pytest.approx(0, abs=1e-9)
+    assert (own["r"], own["r of steps"]) == (pytest.approx(1), pytest.approx(1))
+    assert own["inside"] == 1
+
+
+def test_a_shift_is_a_distance_and_no_difference_of_shape(compared, published):
+    own = compared(dict.fromkeys(WAYS, around(published + 10)))["beside"].loc[WAYS[0]]
+    assert own["distance"] == pytest.approx(10)
+    assert own["r"] == pytest.approx(1)
+    assert own["inside"] == 0
+
+
+def test_only_shared_epochs_count(compared, published):
+    own = compared(dict.fromkeys(WAYS, around(published).loc[:5]))["beside"].loc[WAYS[0]]
+    assert own["last"] == pytest.approx(published[5])
+
+
+def test_without_networks_of_ours_the_published_series_stands_alone(compared):
+    names = compared({})
+    assert names["beside"].index.tolist() == ["published"]
+    assert names["said"] == []
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_closer_training_is_named(compared, published, swapped):
+    noise = np.random.default_rng(0).normal(size=len(published))
+    wides = [around(published + 5), around(published + 200 * noise)]
+    ours = dict(zip(WAYS, wides[::-1] if swapped else wides, strict=True))
+    names = compared(ours)
+    for measure, said in zip(("distance", "r"), names["said"], strict=True):
+        assert said.startswith(f"by {measure}, **{WAYS[swapped]}**: ")
+    assert names["far"][WAYS[swapped]].mean() == pytest.approx((4 + 5 + 6) / 3)
+    differences = [(each[WAYS[1]] - each[WAYS[0]]).mean() for each in (names["far"], names["shape"])]
+    assert np.sign(differences).tolist() == ([-1, 1] if swapped else [1, -1])
+
+
+def test_what_does_not_differ_is_closer_in_neither(compared, published):
+    names = compared(dict.fromkeys(WAYS, around(published + 5)))
+    assert [said.split(":")[0] for said in names["said"]] == ["by distance, **neither**", "by r, **neither**"]
+    assert (names["far"][WAYS[0]] == names["far"][WAYS[1]]).all()
 
 
 def test_the_figure_shows_all_series_twice(series, published):

@@ -263,6 +263,8 @@ def test_the_page_counts_flips_and_finds_words():
     assert count(table, "hypothesis")["word"].tolist() == found["word"].tolist()
     beyond = count(table.assign(verdict="not measurable"), "test")
     assert set(beyond["word"]) == {"not measurable"}, "at its ceiling, a measure is neither robust nor fragile"
+    held = count(table.astype(object), "test")  # as pandas leaves numbers behind a table without rows
+    assert held.astype(found.dtypes).equals(found)
 
 
 def test_a_figure_has_a_row_for_each_perturbation(tables):

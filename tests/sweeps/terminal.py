@@ -33,6 +33,7 @@ class Terminal:
         def own_terminal() -> None:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
             signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell are born deaf to it
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and what `nohup` started to this
 
         self.process = subprocess.Popen(
             [sys.executable, "-m", "nbutils", *map(str, arguments)],
