@@ -3,17 +3,20 @@
 Each level moves single nodes to where modularity grows most, refines every community into well-connected parts, and
 goes on with those parts as nodes, until nothing moves.
 
+Compiled functions are given all the memory they work in: compiling whatever allocates takes longer than running it.
+
 References:
     Traag, Waltman and van Eck (2019), doi:10.1038/s41598-019-41695-z.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from nbutils.support.loops import loop
+from nbutils.support.loops import inner, loop
 
 # How readily the refinement takes a part that is not the best one: gains count in this share of the node's strength.
 RANDOMNESS = 0.01
@@ -28,7 +31,6 @@ class Level(NamedTuple):
     strength: np.ndarray
 
 
-@loop
 def leiden(
     indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, resolution: float, seed: int, start: np.ndarray
 ) -> np.ndarray:
@@ -44,39 +46,67 @@ def leiden(
         Community per node, int64, in no particular numbering. Nodes without edges keep a community of their own.
     """
     nodes = indptr.size - 1
-    strength, total = np.zeros(nodes), 0.0
-    member = np.empty(nodes, np.int64)  # node of the present level that each original node belongs to
-    community = np.empty(nodes, np.int64)
-    for node in range(nodes):
-        for entry in range(indptr[node], indptr[node + 1]):
-            strength[node] += data[entry]
-        total += strength[node]
-        member[node], community[node] = node, start[node]
-    if total == 0:
-        return community
-    graph, rate = Level(indptr, indices, data, strength), resolution / total
-    state = np.empty(1, np.uint64)
-    state[0] = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x1234567)
-    while True:
-        _move(graph, rate, state, community)
-        count = _renumber(community, community.size)
-        if count == community.size:
-            break
-        part = _refine(graph, rate, state, community, count)
-        parts = _renumber(part, part.size)
-        if parts == part.size:  # nothing joined: go on with whole communities
-            for node in range(part.size):
-                part[node] = community[node]
-            parts = count
-        graph, community = _aggregate(graph, community, part, parts)
-        for node in range(nodes):
-            member[node] = part[member[node]]
-    for node in range(nodes):
-        member[node] = community[member[node]]
+    community, member = np.array(start, np.int64), np.arange(nodes, dtype=np.int64)
+    state = np.array([(int(seed) * 0x9E3779B97F4A7C15 + 0x1234567) % 2**64], np.uint64)
+    # The levels above take turns, since each is made from the one below; memory that none needs is never touched.
+    above = np.empty((2, nodes + 1), indptr.dtype), np.empty((2, indices.size), indices.dtype), np.empty((2, data.size))
+    whole, real = np.empty((6, nodes + 1), np.int64), np.zeros((6, nodes + 1))
+    _search(indptr, indices, data, float(resolution), state, community, member, *above, whole, real)
     return member
 
 
 @loop
+def _search(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    resolution: float,
+    state: np.ndarray,
+    community: np.ndarray,
+    member: np.ndarray,
+    above_indptr: np.ndarray,
+    above_indices: np.ndarray,
+    above_data: np.ndarray,
+    whole: np.ndarray,
+    real: np.ndarray,
+) -> None:
+    """The levels, from single nodes up; `member` is the node of the present level that each original node belongs to.
+
+    Rows of `whole` and `real` are what each step works in; `weight` is 0 between uses.
+    """
+    part, order, size = whole[0], whole[1], whole[2]
+    touched, names, free = whole[3], whole[4], whole[5]
+    strength, weight, held = real[0], real[1], real[2]
+    border, inside, chance = real[3], real[4], real[5]
+    nodes, total, level = member.size, 0.0, 0
+    for node in range(nodes):
+        for entry in range(indptr[node], indptr[node + 1]):
+            strength[node] += data[entry]
+        total += strength[node]
+    graph = Level(indptr, indices, data, strength)
+    rate = resolution / total if total > 0 else 0.0
+    while total > 0:
+        _move(nodes, graph, rate, state, community, order, size, touched, names, free, weight, held)
+        count = _renumber(community, nodes, names)
+        if count == nodes:
+            break
+        _refine(nodes, graph, rate, state, community, part, order, size, touched, weight, held, border, inside, chance)
+        parts = _renumber(part, nodes, names)
+        if parts == nodes:  # nothing joined: go on with whole communities
+            for node in range(nodes):
+                part[node] = community[node]
+            parts = count
+        above = Level(above_indptr[level % 2], above_indices[level % 2], above_data[level % 2], strength)
+        _aggregate(nodes, graph, community, part, parts, above, order, touched, names, free, weight, held)
+        graph = above
+        nodes, level = parts, level + 1
+        for node in range(member.size):
+            member[node] = part[member[node]]
+    for node in range(member.size):
+        member[node] = community[member[node]]
+
+
+@inner
 def _random(state: np.ndarray) -> int:
     """The next 64 random bits of a state of one word (splitmix64)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -86,25 +116,25 @@ def _random(state: np.ndarray) -> int:
     return bits ^ (bits >> np.uint64(31))
 
 
-@loop
-def _below(state: np.ndarray, limit: int) -> int:
-    """A random whole number from 0 to limit - 1, for limits far below 2**32."""
-    return np.int64(((_random(state) >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32))
-
-
-@loop
-def _shuffled(state: np.ndarray, size: int) -> np.ndarray:
-    order = np.empty(size, np.int64)
-    for place in range(size):
-        order[place] = place
-    for last in range(size - 1, 0, -1):
-        other = _below(state, last + 1)
+@inner
+def _shuffle(state: np.ndarray, nodes: int, order: np.ndarray) -> None:
+    """A random order of fewer than 2**32 nodes."""
+    for node in range(nodes):
+        order[node] = node
+    for last in range(nodes - 1, 0, -1):
+        other = np.int64(((_random(state) >> np.uint64(32)) * np.uint64(last + 1)) >> np.uint64(32))
         order[last], order[other] = order[other], order[last]
-    return order
 
 
-@loop
-def _gather(graph: Level, node: int, names: np.ndarray, weight: np.ndarray, touched: np.ndarray, touches: int) -> int:
+@inner
+def _gather(
+    graph: Level,
+    node: int,
+    names: np.ndarray,
+    weight: np.ndarray,
+    touched: np.ndarray,
+    touches: int,
+) -> int:
     """Add the weight from a node to each name among its neighbours; new names go to `touched`; returns its length."""
     for entry in range(np.uint64(graph.indptr[node]), np.uint64(graph.indptr[node + 1])):
         name = np.uint64(names[np.uint64(graph.indices[entry])])
@@ -115,41 +145,55 @@ def _gather(graph: Level, node: int, names: np.ndarray, weight: np.ndarray, touc
     return touches
 
 
-@loop
-def _move(graph: Level, rate: float, state: np.ndarray, community: np.ndarray) -> None:
-    """Move nodes one by one, and whoever may want to follow, until no move raises modularity."""
-    nodes = community.size
-    held, size = np.zeros(nodes), np.zeros(nodes, np.int64)  # strength of each community, and how many nodes it has
+@inner
+def _move(
+    nodes: int,
+    graph: Level,
+    rate: float,
+    state: np.ndarray,
+    community: np.ndarray,
+    queue: np.ndarray,
+    size: np.ndarray,
+    touched: np.ndarray,
+    waiting: np.ndarray,
+    empty: np.ndarray,
+    weight: np.ndarray,
+    held: np.ndarray,
+) -> None:
+    """Move nodes one by one, and whoever may want to follow, until no move raises modularity.
+
+    `held` and `size` are the strength of each community and how many nodes it has, `weight` that of the edges from the
+    present node to each community, and `empty` is a stack of unused names.
+    """
+    for node in range(nodes):
+        held[node], size[node], waiting[node] = 0, 0, 1
     for node in range(nodes):
         held[community[node]] += graph.strength[node]
         size[community[node]] += 1
-    empties, empty = 0, np.empty(nodes, np.int64)  # a stack of unused numbers
+    empties = 0
     for name in range(nodes):
         empty[empties] = name
         empties += size[name] == 0
-    queue, waiting = _shuffled(state, nodes), np.empty(nodes, np.bool_)
-    for node in range(nodes):
-        waiting[node] = True
+    _shuffle(state, nodes, queue)
     head, queued = 0, nodes
-    weight = np.zeros(nodes)  # of the edges from the present node to each community
-    touched = np.empty(nodes + 1, np.int64)
     while queued:
         node = queue[head]
         head = 0 if head + 1 == nodes else head + 1
         queued -= 1
-        waiting[node] = False
-        old, touches = community[node], _gather(graph, node, community, weight, touched, 0)
-        held[old] -= graph.strength[node]
-        best, gain = old, weight[old] - rate * graph.strength[node] * held[old]
+        waiting[node] = 0
+        own, old = graph.strength[node], community[node]
+        touches = _gather(graph, node, community, weight, touched, np.int64(0))
+        held[old] -= own
+        best, gain = old, weight[old] - rate * own * held[old]
         for place in range(touches):
             name = touched[place]
-            other = weight[name] - rate * graph.strength[node] * held[name]
-            if other > gain + 1e-12 * graph.strength[node]:
+            other = weight[name] - rate * own * held[name]
+            if other > gain + 1e-12 * own:
                 best, gain = name, other
-        if gain < -1e-12 * graph.strength[node] and size[old] > 1:  # better off alone
+        if gain < -1e-12 * own and size[old] > 1:  # better off alone
             empties -= 1
             best = empty[empties]
-        held[best] += graph.strength[node]
+        held[best] += own
         if best != old:
             size[old] -= 1
             size[best] += 1
@@ -160,7 +204,7 @@ def _move(graph: Level, rate: float, state: np.ndarray, community: np.ndarray) -
             for entry in range(np.uint64(graph.indptr[node]), np.uint64(graph.indptr[node + 1])):
                 neighbour = np.uint64(graph.indices[entry])
                 if community[neighbour] != best and not waiting[neighbour]:
-                    waiting[neighbour] = True
+                    waiting[neighbour] = 1
                     tail = head + queued
                     queue[tail - nodes if tail >= nodes else tail] = neighbour
                     queued += 1
@@ -168,30 +212,44 @@ def _move(graph: Level, rate: float, state: np.ndarray, community: np.ndarray) -
             weight[touched[place]] = 0
 
 
-@loop
-def _refine(graph: Level, rate: float, state: np.ndarray, community: np.ndarray, count: int) -> np.ndarray:
-    """Parts of each community: single nodes join parts that both fit them and are well connected to the rest."""
-    nodes = community.size
-    whole = np.zeros(count)  # strength of each community
+@inner
+def _refine(
+    nodes: int,
+    graph: Level,
+    rate: float,
+    state: np.ndarray,
+    community: np.ndarray,
+    part: np.ndarray,
+    order: np.ndarray,
+    size: np.ndarray,
+    touched: np.ndarray,
+    weight: np.ndarray,
+    held: np.ndarray,
+    border: np.ndarray,
+    whole: np.ndarray,
+    chance: np.ndarray,
+) -> None:
+    """Parts of each community: single nodes join parts that both fit them and are well connected to the rest.
+
+    `whole` is the strength of each community, `held` and `size` that of each part and how many nodes it has, `border`
+    the weight from each part to the rest of its community.
+    """
+    for node in range(nodes):
+        part[node], held[node], size[node] = node, graph.strength[node], 1
+        border[node], whole[node] = 0, 0
     for node in range(nodes):
         whole[community[node]] += graph.strength[node]
-    border = np.zeros(nodes)  # weight from each part to the rest of its community
-    for node in range(nodes):
         for entry in range(np.uint64(graph.indptr[node]), np.uint64(graph.indptr[node + 1])):
             inside = community[np.uint64(graph.indices[entry])] == community[node]
             border[node] += graph.data[entry] if inside else 0.0
-    part, held, size = np.empty(nodes, np.int64), np.empty(nodes), np.empty(nodes, np.int64)
-    for node in range(nodes):
-        part[node], held[node], size[node] = node, graph.strength[node], 1
-    weight, touched, chance = np.zeros(nodes), np.empty(nodes + 1, np.int64), np.empty(nodes)
-    order = _shuffled(state, nodes)
+    _shuffle(state, nodes, order)
     for turn in range(nodes):
         node = order[turn]
         own, mine = community[node], graph.strength[node]
         if size[part[node]] > 1 or border[node] < rate * mine * (whole[own] - mine):
             continue
-        touches = _gather(graph, node, part, weight, touched, 0)
-        best, kept = 0.0, 0
+        touches = _gather(graph, node, part, weight, touched, np.int64(0))
+        best, kept = 0.0, np.int64(0)
         for place in range(touches):
             name = touched[place]  # parts are named after one of their nodes
             gain = weight[name] - rate * mine * held[name] if community[name] == own else 0.0
@@ -209,15 +267,14 @@ def _refine(graph: Level, rate: float, state: np.ndarray, community: np.ndarray,
             part[node] = name
         for place in range(touches):
             weight[touched[place]] = 0
-    return part
 
 
-@loop
+@inner
 def _draw(state: np.ndarray, gains: np.ndarray, count: int, best: float, scale: float) -> int:
     """A place with probability proportional to exp(gain / scale)."""
     total = 0.0
     for place in range(count):
-        gains[place] = np.exp((gains[place] - best) / scale)
+        gains[place] = math.exp((gains[place] - best) / scale)
         total += gains[place]
     point = total * (_random(state) >> np.uint64(11)) * 2.0**-53
     for place in range(count - 1):
@@ -227,50 +284,58 @@ def _draw(state: np.ndarray, gains: np.ndarray, count: int, best: float, scale: 
     return count - 1
 
 
-@loop
-def _renumber(names: np.ndarray, limit: int) -> int:
-    """Number names below a limit from 0 in order of appearance, in place; returns how many there are."""
-    number, count = np.empty(limit, np.int64), 0
-    for name in range(limit):
+@inner
+def _renumber(names: np.ndarray, nodes: int, number: np.ndarray) -> int:
+    """Number the names of nodes from 0 in order of appearance, in place; returns how many there are."""
+    count = 0
+    for name in range(nodes):
         number[name] = -1
-    for place in range(names.size):
-        if number[names[place]] < 0:
-            number[names[place]] = count
+    for node in range(nodes):
+        if number[names[node]] < 0:
+            number[names[node]] = count
             count += 1
-        names[place] = number[names[place]]
+        names[node] = number[names[node]]
     return count
 
 
-@loop
-def _aggregate(graph: Level, community: np.ndarray, part: np.ndarray, parts: int) -> tuple[Level, np.ndarray]:
-    """The graph whose nodes are the parts, without self-loops, and the community of each part."""
-    nodes, edges = part.size, graph.indptr[part.size]
-    last, members, place = np.zeros(parts + 1, np.int64), np.empty(nodes, np.int64), np.empty(parts, np.int64)
-    held, above = np.zeros(parts), np.empty(parts, np.int64)
+@inner
+def _aggregate(
+    nodes: int,
+    graph: Level,
+    community: np.ndarray,
+    part: np.ndarray,
+    parts: int,
+    above: Level,
+    members: np.ndarray,
+    touched: np.ndarray,
+    last: np.ndarray,
+    groups: np.ndarray,
+    weight: np.ndarray,
+    held: np.ndarray,
+) -> None:
+    """The graph whose nodes are the parts, without self-loops; their strengths and communities replace the nodes'."""
+    for name in range(parts):
+        last[name], held[name] = 0, 0
     for node in range(nodes):
-        last[part[node] + 1] += 1
+        last[part[node]] += 1
         held[part[node]] += graph.strength[node]
-        above[part[node]] = community[node]
+        groups[part[node]] = community[node]
+    first = 0
     for name in range(parts):
-        last[name + 1] += last[name]
-        place[name] = last[name]
+        first, last[name] = first + last[name], first
+        above.strength[name], community[name] = held[name], groups[name]
     for node in range(nodes):  # in this order within each part
-        members[place[part[node]]] = node
-        place[part[node]] += 1
-    starts, ends, weights = (
-        np.zeros(parts + 1, graph.indptr.dtype),
-        np.empty(edges, graph.indices.dtype),
-        np.empty(edges),
-    )
-    weight, touched, kept = np.zeros(parts), np.empty(parts + 1, np.int64), 0
+        members[last[part[node]]] = node
+        last[part[node]] += 1
+    first, kept, above.indptr[0] = 0, 0, 0
     for name in range(parts):
-        touches = 0
-        for at in range(last[name], last[name + 1]):
+        touches = np.int64(0)
+        for at in range(first, last[name]):
             touches = _gather(graph, members[at], part, weight, touched, touches)
+        first = last[name]
         for at in range(touches):
             if touched[at] != name:
-                ends[kept], weights[kept] = touched[at], weight[touched[at]]
+                above.indices[kept], above.data[kept] = touched[at], weight[touched[at]]
                 kept += 1
             weight[touched[at]] = 0
-        starts[name + 1] = kept
-    return Level(starts, ends, weights, held), above
+        above.indptr[name + 1] = kept

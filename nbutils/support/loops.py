@@ -20,6 +20,8 @@ from numba.extending import intrinsic
 TILE = 64  # neurons on each side of a tile of pairs; also the bits of a word
 
 loop = njit(cache=True, nogil=True)
+# For what is called from compiled code alone: nothing is made for Python, and nothing kept.
+inner = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 
 
 @intrinsic
