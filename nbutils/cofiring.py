@@ -16,6 +16,8 @@ from nbutils.support.checks import as_count, as_fired, as_numpy, is_whole, shown
 from nbutils.support.devices import device_counts, resolve_device
 from nbutils.support.machine import in_threads
 
+WORTH = 1 << 27  # words times neurons from which on counting all pairs is shared between threads: some milliseconds
+
 
 @dataclass(frozen=True)
 class PackedFiring:
@@ -52,7 +54,7 @@ class PackedFiring:
     @property
     def heavy(self) -> bool:
         """Whether counting all pairs is worth several threads, because one would need some milliseconds."""
-        return self.words.size * self.neurons > 1 << 27
+        return self.words.size * self.neurons > WORTH
 
     @property
     def tiles(self) -> np.ndarray:

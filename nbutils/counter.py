@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbutils.cofiring import pack_firing
+from nbutils.cofiring import WORTH
 from nbutils.graphs import graph_from_counts
 from nbutils.support.checks import WHOLE, as_count, as_fired, as_labels, as_numpy, is_whole, shown
 from nbutils.support.files import replace_file
@@ -28,8 +28,8 @@ class CofiringCounter:
     """Counts which neurons fire together, batch by batch: C = sum over all examples seen of F_e F_e'.
 
     The result is that of :func:`nbutils.cofiring.cofiring_counts` over all examples at once, bit for bit, in memory
-    that does not depend on their number: 4 bytes per pair (and class), and 2,048 examples that wait. Counters
-    of different parts add up: `a + b`.
+    that does not depend on their number: 4 bytes per pair, and the bits of 2,048 examples that wait (each for every
+    class). Counters of different parts add up: `a + b`.
 
     Args:
         neurons: number of neurons; None means as many as the first batch has.
@@ -56,7 +56,7 @@ class CofiringCounter:
             raise ValueError(f"neurons and classes must need at most 2**40 counts, received {found}")
         self.neurons, self.classes = neurons, classes
         self._seen = np.zeros(classes or 1, np.int64)
-        self._waiting = 0  # examples that wait to be counted
+        self._waiting = [0] * (classes or 1)  # examples of each class that wait to be counted
         self.source: Callable[[], None] | None = None  # is asked for what it still holds before anything is told
         if neurons is not None:
             self._allocate(neurons)
@@ -65,16 +65,17 @@ class CofiringCounter:
         self.neurons = neurons
         try:
             self._upper = np.zeros((self.classes or 1, neurons, neurons), np.int32)  # upper triangles and diagonals
-            self._room = np.zeros((ROOM, neurons), bool)
+            # Bit b of word w is example 64 w + b; neurons are filled up to tiles of 64.
+            shape = ROOM // 64, -(-neurons // 64) * 64
+            self._bits = [np.zeros(shape, np.uint64) for _ in range(self.classes or 1)]
         except MemoryError:
             raise ValueError(f"neurons must be fewer for the memory of this machine, received {neurons}") from None
-        self._labels = np.zeros(ROOM, np.int64)
 
     @property
     def examples(self) -> int:
         """Number of examples seen."""
         self._ask()
-        return int(self._seen.sum()) + self._waiting
+        return int(self._seen.sum()) + sum(self._waiting)
 
     def update(self, fired: Any, labels: Any = None) -> None:
         """Add a batch.
@@ -93,16 +94,41 @@ class CofiringCounter:
         if labels is not None and not 0 <= chosen.min() <= chosen.max() < self.classes:
             raise ValueError(f"labels must be from 0 to {self.classes - 1}, received {chosen.min()} to {chosen.max()}")
         self._allow(matrix.shape[1])
-        for start in range(0, len(matrix), ROOM):
-            part, names = matrix[start : start + ROOM], chosen[start : start + ROOM]
-            if self._waiting + len(part) > ROOM:
-                self._count_waiting()
-            if len(part) == ROOM:
-                self._count(part, names)
-                continue
-            end = self._waiting + len(part)
-            self._room[self._waiting : end], self._labels[self._waiting : end] = part, names
-            self._waiting = end
+        for label in np.unique(chosen):
+            self._wait(matrix if labels is None else matrix[chosen == label], label)
+
+    def _wait(self, fired: np.ndarray, label: int) -> None:
+        """Add examples of one class to those that wait; whenever there is no room left, those are counted."""
+        from nbutils.support import loops
+
+        start = 0
+        while start < len(fired):
+            part = fired[start : start + ROOM - self._waiting[label]]
+            loops.add_bits(np.ascontiguousarray(part), self._waiting[label], self._bits[label])
+            start, self._waiting[label] = start + len(part), self._waiting[label] + len(part)
+            if self._waiting[label] == ROOM:
+                self._count(label)
+
+    def room(self, examples: int, neurons: int) -> tuple[np.ndarray, int]:
+        """Where whoever has examples in another form may write their bits, in a counter without classes.
+
+        Args:
+            examples: how many come next, from 1 to 2,048.
+            neurons: of each; must be as many as before.
+
+        Returns:
+            Bits of shape (words, neurons or more), uint64, and the number of the first example: bit b of word w is
+            example 64 w + b. They count once :meth:`fill` is called, and must be 0 beyond the last.
+        """
+        if neurons != self.neurons:
+            self._allow(neurons)
+        if examples > ROOM - self._waiting[0]:
+            self._count(0)
+        return self._bits[0], self._waiting[0]
+
+    def fill(self, examples: int) -> None:
+        """So many examples were written where :meth:`room` said."""
+        self._waiting[0] += examples
 
     def add_counts(self, counts: Any, examples: int, label: int | None = None) -> None:
         """Add counts that were made elsewhere, such as on a GPU.
@@ -150,7 +176,8 @@ class CofiringCounter:
     def _settle(self) -> None:
         """Count all that waits, here and at the source."""
         self._ask()
-        self._count_waiting()
+        for label in range(len(self._waiting)):
+            self._count(label)
 
     def counts(self, label: int | None = None) -> np.ndarray:
         """Counts so far: symmetric, shape (neurons, neurons), int32 (int64 beyond 2**31 examples).
@@ -176,20 +203,19 @@ class CofiringCounter:
         """The activation pattern graph of all examples so far; see :func:`nbutils.graphs.graph_from_counts`."""
         return graph_from_counts(self.counts(label), density)
 
-    def _count_waiting(self) -> None:
-        if self._waiting:
-            self._count(self._room[: self._waiting], self._labels[: self._waiting])
-        self._waiting = 0
-
-    def _count(self, fired: np.ndarray, labels: np.ndarray) -> None:
+    def _count(self, label: int) -> None:
+        """Count the examples of a class that wait."""
         from nbutils.support import loops
 
-        self._see(np.bincount(labels, minlength=len(self._seen)))
-        parts = [(0, fired)] if self.classes is None else [(k, fired[labels == k]) for k in np.unique(labels)]
-        for label, part in parts:
-            packed, target = pack_firing(part), self._upper[label]
-            tiles = packed.tiles
-            in_threads(lambda a, s=tiles, t=target: loops.add_counts(s, a, t), range(len(tiles)), packed.heavy)
+        waiting, self._waiting[label] = self._waiting[label], 0
+        if not waiting:
+            return
+        self._see(np.bincount([label], [waiting], len(self._seen)).astype(np.int64))
+        bits, target = self._bits[label][: -(-waiting // 64)], self._upper[label]
+        tiles = np.array(bits.reshape(len(bits), -1, 64).transpose(1, 0, 2), order="C")
+        bits[:] = 0
+        worth = tiles.size * self.neurons > WORTH
+        in_threads(lambda a: loops.add_counts(tiles, a, target), range(len(tiles)), worth)
 
     def __add__(self, other: CofiringCounter) -> CofiringCounter:
         """The counter that has seen the examples of both."""

@@ -32,8 +32,6 @@ from nbutils.measures import MeasureSpec, measure_communities, measure_entropies
 from nbutils.support.checks import as_labels, is_number, shown
 from nbutils.support.devices import device_counts, on_processor
 
-CACHED = 1 << 17  # activations that wait to be compared with the threshold: as many as stay in a core's own cache
-
 
 @contextmanager
 def count_cofiring(
@@ -112,7 +110,7 @@ class _Waiting:
     trying = False  # in any of them: a pass that only shows shapes
 
     def __init__(self, model: nn.Module, readings: dict[str, Reading], threshold: float) -> None:
-        self.model, self.readings, self.threshold = model, readings, threshold
+        self.model, self.readings, self.threshold, self._limit = model, readings, threshold, np.float32(threshold)
         self.names, self.counter = list(readings), CofiringCounter()
         self.counter.source = self.flush
         self._noted: dict[str, tuple] | None = None  # in a pass that counts: values, the whole output, its version
@@ -143,7 +141,7 @@ class _Waiting:
         if noted is None or _Waiting.trying:
             return output
         if name in self._plain and name not in noted and _is_plain(output):  # as nearly always: the short way
-            noted[name] = output.detach(), output, output._version
+            noted[name] = output, output, output._version
             return output
         values = tensor = check_output(name, output, noted)
         if self._in_place is None and self._last.unclear(reading, args, tensor):
@@ -152,10 +150,17 @@ class _Waiting:
             values = reading.neurons(reading.batch_first(tensor.detach()))
         elif self._in_place is None or name in self._in_place or tensor.is_inference():
             values = tensor.detach().clone()
-        noted[name] = values.detach(), tensor, _version(tensor)
+        noted[name] = values, tensor, _version(tensor)
         return output
 
     def _end_of_pass(self, noted: dict[str, tuple], args: tuple, kwargs: dict[str, Any]) -> None:
+        if not self._unsure and args and type(args[0]) is torch.Tensor and self._plain.issuperset(noted):
+            parts = [values for values, output, was in noted.values() if values is output and values._version == was]
+            # As nearly always, the short way: plain matrices of these examples, in order, and none was changed.
+            shapes, given = [part.shape for part in parts], args[0].shape[:1]
+            if [*noted] == self.names and shapes == [(*given, width) for width in self._widths]:
+                self._add(parts)
+                return
         check_all_ran(self.names, noted)
         changed = {name for name, (_, output, was) in noted.items() if _version(output) != was}
         if self._in_place is None:
@@ -165,7 +170,7 @@ class _Waiting:
         elif not changed <= self._in_place:
             raise RuntimeError(f"layers {sorted(changed)} are changed in place in this pass, but were not in the first")
         examples = _examples(args[0] if args and isinstance(args[0], torch.Tensor) else (args, kwargs))
-        parts = [noted[name][0] for name in self.names]
+        parts = [noted[name][0].detach() for name in self.names]
         if any(part.shape[0] != examples for part in parts):
             if examples is not None:
                 for name in self.names:
@@ -217,19 +222,51 @@ class _Waiting:
 
     def _keep(self, parts: list[torch.Tensor]) -> None:
         widths = [part.shape[1] for part in parts]
+        if self._widths and sum(widths) != sum(self._widths):
+            raise ValueError(f"layers must have {sum(self._widths)} neurons as before, received {sum(widths)}")
+        self._widths = widths
+        if all(part.dtype is torch.float32 and on_processor(part) for part in parts):
+            self._add([part.contiguous() for part in parts])
+            return
         if self._room is None:
-            self._widths, rows = widths, max(1, min(ROOM, CACHED // max(1, sum(widths))))
-            self._room = parts[0].new_empty(rows, sum(widths))
-        examples, (rows, neurons) = parts[0].shape[0], self._room.shape
-        if widths != self._widths and sum(widths) != neurons:
-            raise ValueError(f"layers must have {neurons} neurons as before, received {sum(widths)}")
-        if self._filled + examples > rows:
+            self._room = parts[0].new_empty(ROOM, sum(widths))
+        examples = parts[0].shape[0]
+        if self._filled + examples > ROOM:
             self.flush()
-        if examples > rows:
+        if examples > ROOM:
             self._count(torch.cat(parts, dim=1))
         else:
             torch.cat(parts, dim=1, out=self._room[self._filled : self._filled + examples])
             self._filled += examples
+
+    def _add(self, parts: list[torch.Tensor]) -> None:
+        """Add a batch of contiguous float32 in this processor's memory, of the widths that were there before."""
+        from nbutils.support import loops
+
+        examples = parts[0].shape[0]
+        if examples > ROOM:
+            for place, part in enumerate(parts):  # all of it or nothing
+                if not torch.isfinite(part).all():
+                    raise self._not_finite(place, part)
+            for some in zip(*(part.detach().split(ROOM) for part in parts), strict=True):
+                self._add(list(some))
+            return
+        (bits, first), column, bad = self.counter.room(examples, sum(self._widths)), 0, -1
+        for place, part in enumerate(parts):
+            width = self._widths[place]
+            if not loops.add_firing(part.data_ptr(), examples, width, self._limit, first, bits, column):
+                bad = place
+            column += width
+        if bad < 0:
+            self.counter.fill(examples)
+            return
+        for example in range(first, first + examples):
+            bits[example // 64] &= ~np.uint64(1 << example % 64)
+        raise self._not_finite(bad, parts[bad])
+
+    def _not_finite(self, place: int, values: torch.Tensor) -> NonFiniteError:
+        bad = int((~torch.isfinite(values)).sum())
+        return NonFiniteError(f"layer {self.names[place]!r} holds {bad} NaN or infinite activations")
 
     def flush(self) -> None:
         """Count what waits."""
@@ -239,9 +276,9 @@ class _Waiting:
 
     def _count(self, activations: torch.Tensor) -> None:
         if not torch.isfinite(activations.sum()):  # the sum costs less than to look at each, and may overflow
-            for name, part in zip(self.names, activations.split(self._widths, dim=1), strict=True):
-                if bad := int((~torch.isfinite(part)).sum()):
-                    raise NonFiniteError(f"layer {name!r} holds {bad} NaN or infinite activations")
+            for place, part in enumerate(activations.split(self._widths, dim=1)):
+                if not torch.isfinite(part).all():
+                    raise self._not_finite(place, part)
         fired = activations > self.threshold
         if on_processor(fired):
             self.counter.update(fired)
@@ -250,11 +287,13 @@ class _Waiting:
 
 
 def _is_plain(output: Any) -> bool:
-    """Whether a layer's output is a matrix of float32 that autograd watches, and nothing else."""
+    """Whether a layer's output is an ordinary matrix of float32 in this processor's memory."""
     return (
         type(output) is torch.Tensor
         and output.ndim == 2
         and output.dtype is torch.float32
+        and output.is_contiguous()
+        and on_processor(output)
         and not output.is_inference()
     )
 

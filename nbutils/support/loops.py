@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
-from numba import config, njit, types
+from numba import carray, config, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -57,6 +57,45 @@ WORDWISE = "+avx512vpopcntdq" in FEATURES.split(",")
 PATH = "words of 64 bits in vectors" if WORDWISE else "bytes in vectors"
 ROWS, COLUMNS, LANES = 2, 2, 8  # neurons of a patch: 2 by 2 vectors of 8, which 16 registers of 256 bits can hold
 WORDS = 32 if WORDWISE else 31  # that are counted at once: two tiles of 64 x 32 x 8 bytes fit the first-level cache
+
+
+@loop
+def add_bits(fired: np.ndarray, first: int, bits: np.ndarray) -> None:
+    """Add a boolean matrix, (examples, neurons), to bits of (words, neurons or more), from example `first` on."""
+    for example in range(fired.shape[0]):
+        word, bit = np.uint64((first + example) // 64), np.uint64((first + example) % 64)
+        for neuron in range(fired.shape[1]):
+            bits[word, np.uint64(neuron)] |= np.uint64(fired[example, neuron]) << bit
+
+
+@intrinsic
+def _floats_at(_context: Any, _address: Any) -> Any:  # pragma: no cover - runs while compiling
+    """Numbers of float32 from an address on."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], ir.FloatType().as_pointer())
+
+    return types.CPointer(types.float32)(types.intp), generate
+
+
+@loop
+def add_firing(
+    address: int, examples: int, neurons: int, threshold: float, first: int, bits: np.ndarray, column: int
+) -> bool:
+    """The same with activations of (examples, neurons), float32, contiguous, above a threshold, from `column` on.
+
+    They are given by their address: making arrays of a batch's tensors would take longer than this does. The caller
+    holds the tensor. Returns whether all are finite.
+    """
+    values = carray(_floats_at(address), (examples, neurons))
+    most, odd = np.finfo(np.float32).max, np.uint32(0)
+    for example in range(examples):
+        word, bit = np.uint64((first + example) // 64), np.uint64((first + example) % 64)
+        for neuron in range(neurons):
+            value = values[example, neuron]
+            bits[word, np.uint64(column + neuron)] |= np.uint64(value > threshold) << bit
+            odd |= np.uint32(not abs(value) <= most)
+    return odd == 0
 
 
 @intrinsic

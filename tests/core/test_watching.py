@@ -332,9 +332,25 @@ def test_nan_is_named_in_snapshots_and_counts(net):
     with pytest.raises(NonFiniteError, match="layer '3' holds 50 NaN or infinite activations"):
         watch.snapshot()
     with count_cofiring(net, "1 3") as counter:
-        net(torch.randn(7, 6))
-        with pytest.raises(NonFiniteError, match="layer '3' holds 7 NaN or infinite activations"):
-            counter.counts()
+        for _ in range(2):
+            with pytest.raises(NonFiniteError, match="layer '3' holds 7 NaN or infinite activations"):
+                net(torch.randn(7, 6))
+        with torch.no_grad():
+            net[2].bias[4] = 1.0
+        net(inputs := torch.randn(7, 6))
+    assert counter.examples == 7  # nothing is left of the passes that failed
+    hidden = torch.cat([net[:2](inputs), net[:4](inputs)], dim=1)
+    assert (counter.counts() == cofiring_counts(hidden > 0)).all()
+
+
+@pytest.mark.parametrize("batch", [1, 63, 65, 700, 2048, 2049, 5000])
+def test_batches_of_any_size_give_the_counts_of_all_at_once(net, batch):
+    inputs = torch.randn(2 * batch + 3, 6)
+    with count_cofiring(net, "1 3", threshold=0.05) as counter:
+        for part in inputs.split(batch):
+            net(part)
+    hidden = torch.cat([net[:2](inputs), net[:4](inputs)], dim=1)
+    assert (counter.counts() == cofiring_counts(hidden > 0.05)).all()
 
 
 def test_large_but_finite_activations_are_counted():
