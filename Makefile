@@ -60,7 +60,7 @@ sweep: .venv/ready ## run the sweep of SWEEP (a .yml file) and make its report
 study: .venv/ready ## compute the reference study of DATASET again, and write its tables; stop and go on at will
 	@$(PY) -m nbutils study $(DATASET) $(if $(JOBS),--jobs $(JOBS))
 
-bench: .venv/ready ## measure speed, both sides of every comparison; writes benchmarks/latest.json
+bench: .venv/ready ## measure speed, both sides of every comparison; kept in benchmarks/results for each processor
 	@$(PY) -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -r benchmarks/requirements.txt
 	@$(PY) -m benchmarks
 

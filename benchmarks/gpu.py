@@ -42,7 +42,6 @@ def _compare(name: str, about: str, call: Callable[[str], object], repeats: int)
         lambda: seconds(lambda: call("cuda")),
         lambda: seconds(lambda: call("cpu")),
         unit="s",
-        bar=("ratio at least", 1.0),
         repeats=repeats,
     )
 
@@ -72,6 +71,5 @@ def _seeds(chip: str, model: str, quick: bool) -> Comparison:
         lambda: side_by_side(model, *shape, "cuda")[0],
         lambda: one_by_one(model, *shape, "cuda")[0],
         unit="s",
-        bar=("ratio at least", 1.0),
         repeats=1 if quick else 3,
     )

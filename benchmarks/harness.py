@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nbutils.pages.speed import is_met
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -25,9 +27,12 @@ class Comparison:
         unit: of the figures; smaller is better.
         ours: figures of this project.
         other: figures of what it is held against.
-        bar: what we want to reach: ("ours at most" | "ratio at least" | "overhead at most", number).
         work: what has to be done at least, counted on paper: "words", "bytes", "flops" (see :mod:`benchmarks.rates`),
             or "MiB" that the result itself takes.
+        held: bytes that a core has in use all the while, so that they may stay in its caches; None means main memory.
+        cores: how many of them our side works on; None means all.
+
+    What we want to reach stands in `benchmarks/bars.yml`, by the name.
     """
 
     name: str
@@ -35,8 +40,9 @@ class Comparison:
     unit: str
     ours: list[float]
     other: list[float]
-    bar: tuple[str, float]
     work: dict[str, float] = field(default_factory=dict)
+    held: float | None = None
+    cores: int | None = None
 
     @property
     def ratios(self) -> list[float]:
@@ -48,15 +54,17 @@ class Comparison:
         """How much more our side costs, as a share of the other: the median over repeats."""
         return statistics.median(1 / ratio for ratio in self.ratios) - 1
 
-    @property
-    def met(self) -> bool:
-        """Whether the bar is met by the medians."""
-        kind, limit = self.bar
-        if kind == "ours at most":
-            return statistics.median(self.ours) <= limit
-        if kind == "overhead at most":
-            return self.overhead <= limit
-        return statistics.median(self.ratios) >= limit
+    def figures(self, least: float | None) -> dict[str, Any]:
+        """Medians, as bars speak of them; `least` is the time or memory that is needed at least, if that is known."""
+        ours = statistics.median(self.ours)
+        return {
+            "ours": ours,
+            "other": statistics.median(self.other),
+            "ratio": statistics.median(self.ratios),
+            "overhead": self.overhead,
+            "least": least,
+            "share": None if least is None else least / ours,
+        }
 
 
 @dataclass(frozen=True)
@@ -131,9 +139,9 @@ def compare(
     other: Callable[[], float],
     *,
     unit: str,
-    bar: tuple[str, float],
     repeats: int,
     work: dict[str, float] | None = None,
+    held: float | None = None,
 ) -> Comparison:
     """Call both sides in turn, ours first in every other repeat; each returns its figure."""
     figures: dict[str, list[float]] = {"ours": [], "other": []}
@@ -141,18 +149,32 @@ def compare(
         sides = [("ours", ours), ("other", other)]
         for side, call in sides if repeat % 2 == 0 else reversed(sides):
             figures[side].append(call())
-    return Comparison(name, about, unit, figures["ours"], figures["other"], bar, work or {})
+    return Comparison(name, about, unit, figures["ours"], figures["other"], work or {}, held)
 
 
-def table(found: Sequence[Comparison], curves: Sequence[Curve] = ()) -> str:
-    """Medians, spreads and ratios, and exponents of growth, as text."""
-    lines = [f"{'name':32} {'ours':>24} {'other':>24} {'ratio':>20}  bar"]
+def table(
+    found: Sequence[Comparison],
+    curves: Sequence[Curve] = (),
+    leasts: Mapping[str, float | None] | None = None,
+    bars: Mapping[str, str] | None = None,
+) -> str:
+    """Medians, spreads, ratios, shares of the limit with verdicts, and exponents of growth, as text.
+
+    Args:
+        found: comparisons.
+        curves: curves of growth.
+        leasts: the time or memory that our side needs at least, by names.
+        bars: conditions as :func:`nbutils.pages.speed.is_met` reads them, by names; a comparison may have none.
+    """
+    lines = [f"{'name':32} {'ours':>24} {'other':>24} {'ratio':>20} {'limit':>6}  bar"]
     for c in found:
         sides = [f"{statistics.median(x):.3g} ({min(x):.3g} to {max(x):.3g})" for x in (c.ours, c.other, c.ratios)]
-        mark = "met" if c.met else "MISSED"
-        if c.bar[0] == "overhead at most":
-            mark = f"{mark} ({c.overhead:.1%})"
-        lines.append(f"{c.name:32} {sides[0]:>24} {sides[1]:>24} {sides[2]:>20}  {c.bar[0]} {c.bar[1]:g}: {mark}")
+        figures, bar = c.figures((leasts or {}).get(c.name)), (bars or {}).get(c.name)
+        share = "-" if figures["share"] is None else f"{figures['share']:.0%}"
+        verdict = "no bar" if bar is None else f"{bar}: {'met' if is_met(bar, figures) else 'MISSED'}"
+        if bar is not None and "overhead" in bar:
+            verdict = f"{verdict} ({c.overhead:.1%})"
+        lines.append(f"{c.name:32} {sides[0]:>24} {sides[1]:>24} {sides[2]:>20} {share:>6}  {verdict}")
         lines.append(f"    [{c.unit}] {c.about}")
     for curve in curves:
         values = ", ".join(f"{size:,}: {value:.3g}" for size, value in zip(curve.sizes, curve.values, strict=True))
@@ -163,7 +185,12 @@ def table(found: Sequence[Comparison], curves: Sequence[Curve] = ()) -> str:
 
 
 def write_json(
-    found: Sequence[Comparison], curves: Sequence[Curve], machine: dict[str, Any], rates: dict[str, float], path: Path
+    found: Sequence[Comparison],
+    curves: Sequence[Curve],
+    machine: dict[str, Any],
+    rates: dict[str, float],
+    leasts: Mapping[str, float | None],
+    path: Path,
 ) -> None:
     """Write all figures with where they were measured, and what that machine can do at best.
 
@@ -175,17 +202,18 @@ def write_json(
         content["_growth"] = {c.name: {**asdict(c), "exponent": round(c.exponent, 3)} for c in curves}
     for c in found:
         sides = {"ours": c.ours, "other": c.other, "ratio": c.ratios}
+        rounded = {
+            name: None if value is None else float(f"{value:.5g}")
+            for name, value in c.figures(leasts.get(c.name)).items()
+        }
         content[c.name] = {
-            "ours": round(statistics.median(c.ours), 4),
-            "other": round(statistics.median(c.other), 4),
-            "ratio": round(statistics.median(c.ratios), 3),
-            "overhead": round(c.overhead, 4),
+            **rounded,
             "unit": c.unit,
             "repeats": len(c.ours),
             "spread": {side: [min(x), max(x)] for side, x in sides.items()},
             "work": c.work,
-            "bar": list(c.bar),
-            "met": c.met,
+            "held": c.held,
+            "cores": c.cores,
             "about": c.about,
             "commit": machine["commit"],
             "time": machine["time"],
@@ -201,5 +229,4 @@ def _earlier(machine: dict[str, Any], path: Path) -> dict[str, Any]:
     before = content.pop("_machine")
     if any(before[name] != machine[name] for name in ("processor", "cores", "quick")):
         return {}
-    origin = {name: before[name] for name in ("commit", "time")}
-    return {name: row if name.startswith("_") else {**origin, **row} for name, row in content.items()}
+    return content

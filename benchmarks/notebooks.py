@@ -41,7 +41,7 @@ def notebook_overhead(quick: bool) -> list[Comparison]:
             return took
 
         about = f"one of {runs} notebooks that import nbutils, torch, pandas and seaborn, {{}}, against plain papermill"
-        shared = {"unit": "s per notebook", "bar": ("ours at most", 1.0), "repeats": repeats}
+        shared = {"unit": "s per notebook", "repeats": repeats}
         return [
             compare("notebook_overhead", about.format("default jobs"), lambda: sweep(None), plain, **shared),
             compare("notebook_overhead_one_job", about.format("one at a time"), lambda: sweep(1), plain, **shared),

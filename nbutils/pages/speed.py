@@ -1,9 +1,10 @@
-"""The benchmark's figures: read, held against what the machine can do at best, and carried on to larger networks."""
+"""The benchmark's figures of every processor, held against bars and limits, and carried on to larger networks."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
+from ruamel.yaml import YAML, YAMLError
 
 from nbutils.support.display import GREY
 from nbutils.sweeps.sweep_figures import panels
@@ -19,57 +21,205 @@ RATES = {"words": "words_per_s", "bytes": "bytes_per_s", "flops": "flops_per_s"}
 NAMES = {"words": "words of 64 examples", "bytes": "bytes of memory", "flops": "additions and multiplications"}
 SECONDS = (1, "s"), (1e-3, "ms"), (1e-6, "µs")
 LARGE = (1e12, "trillion"), (1e9, "billion"), (1e6, "million")
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # of processors
 EDGE_BYTES = 24  # of a symmetric sparse matrix: twice a weight of 8 bytes and an index of 4
 
 
-def read_figures(path: Path | str) -> dict[str, Any]:
-    """What `make bench` wrote.
+def read_bars(path: Path | str) -> dict[str, str]:
+    """What we want to reach, by the names of comparisons, such as `ratio >= 6 and share >= 50%`.
 
     Args:
-        path: `benchmarks/latest.json`, seen from the project's folder or one level below it.
-
-    Returns:
-        One entry per comparison, and `_machine`, `_rates`, `_growth`.
+        path: `benchmarks/bars.yml`, seen from the project's folder or one level below it.
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: it is not the benchmark's.
+        ValueError: it cannot be read, or a bar is none.
     """
-    given = Path(path)
-    found = next((place for place in (given, Path("..") / given) if place.is_file()), None)
-    if found is None:
-        raise FileNotFoundError(f"no figures at {given}; measure them first: make bench")
+    place = _place(Path(path), f"no bars at {path}")
     try:
-        figures = json.loads(found.read_text("utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{given} cannot be read: {error}") from None
-    missing = {"_machine", "_rates", "_growth"} - set(figures if isinstance(figures, dict) else ())
-    if missing:
-        raise ValueError(f"{given} holds no full benchmark, it lacks {', '.join(sorted(missing))}; run: make bench")
-    return figures
+        bars = YAML(typ="safe").load(place.read_text("utf-8"))
+    except YAMLError as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    if not isinstance(bars, dict):
+        raise ValueError(f"{path} holds no bars, one a line as in `name: ratio >= 2`")
+    for bar in bars.values():
+        _conditions(str(bar))
+    return {str(name): str(bar) for name, bar in bars.items()}
 
 
-def comparisons(figures: dict[str, Any]) -> pd.DataFrame:
+def read_figures(path: Path | str) -> dict[str, dict[str, Any]]:
+    """What `make bench` wrote on every processor.
+
+    Args:
+        path: `benchmarks/bars.yml`, as in :func:`read_bars`; the figures lie beside it, in `results/<processor>.json`.
+
+    Returns:
+        By processor, full benchmarks first, and the newest of these first: one entry per comparison, and `_machine`,
+        `_rates`, `_growth`.
+
+    Raises:
+        FileNotFoundError: no such file, or no figures beside it.
+        ValueError: a file there is not the benchmark's, or none is of a full benchmark.
+    """
+    folder = _place(Path(path), f"no bars at {path}").parent / "results"
+    found = {}
+    for file in sorted(folder.glob("*.json")):
+        try:
+            figures = json.loads(file.read_text("utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{file.name} cannot be read: {error}") from None
+        missing = {"_machine", "_rates"} - set(figures if isinstance(figures, dict) else ())
+        if missing:
+            raise ValueError(f"{file.name} holds no benchmark, it lacks {', '.join(sorted(missing))}; run: make bench")
+        found[file.stem] = figures
+    if not found:
+        raise FileNotFoundError("no figures beside the bars, in results; measure them first: make bench")
+    order = sorted(found, key=lambda name: ("_growth" in found[name], found[name]["_machine"]["time"]), reverse=True)
+    if "_growth" not in found[order[0]]:
+        raise ValueError(f"no full benchmark among {', '.join(order)}; run: make bench")
+    return {name: found[name] for name in order}
+
+
+def _place(path: Path, missing: str) -> Path:
+    found = next((place for place in (path, Path("..") / path) if place.is_file()), None)
+    if found is None:
+        raise FileNotFoundError(f"{missing}; measure first: make bench")
+    return found
+
+
+CONDITION = re.compile(r"(ours|ratio|overhead|share) (<=|>=) (\d+(?:\.\d+)?)(%?)")
+
+
+def _conditions(bar: str) -> list[list[tuple[str, str, float]]]:
+    """Ways to pass, each a list of conditions that all have to hold: (figure, sign, number)."""
+    ways = []
+    for way in bar.split(" or "):
+        parts = [CONDITION.fullmatch(part.strip()) for part in way.split(" and ")]
+        if not all(parts):
+            raise ValueError(f"a bar must read like `ratio >= 6 and share >= 50%`, received {bar!r}")
+        ways.append([(p[1], p[2], float(p[3]) / (100 if p[4] else 1)) for p in parts if p])
+    return ways
+
+
+def is_met(bar: str, row: Mapping[str, Any]) -> bool:
+    """Whether figures meet a bar; a figure that was not measured meets none.
+
+    Args:
+        bar: conditions on `ours`, `ratio`, `overhead` and `share`, joined by "and", which binds closer, and "or".
+        row: an entry of :func:`read_figures`.
+
+    Raises:
+        ValueError: `bar` does not read like one.
+
+    Examples:
+        >>> is_met("ratio >= 5 or share >= 75%", {"ratio": 3.7, "share": 0.8})
+        True
+        >>> is_met("ratio >= 6 and share >= 50%", {"ratio": 6.5, "share": 0.16})
+        False
+    """
+
+    def holds(figure: str, sign: str, number: float) -> bool:
+        value = row.get(figure)
+        return value is not None and (value <= number if sign == "<=" else value >= number)
+
+    return any(all(holds(*condition) for condition in way) for way in _conditions(bar))
+
+
+def bar_words(bar: str, unit: str) -> str:
+    """A bar in words; `unit` is that of our own figure.
+
+    Examples:
+        >>> bar_words("ratio >= 6 and share >= 50%", "s"), bar_words("ours <= 0.3", "s").replace("\xa0", " ")
+        ('at least 6× and a share of at least 50%', 'at most 300 ms')
+    """
+    signs = {"<=": "at most", ">=": "at least"}
+
+    def words(figure: str, sign: str, number: float) -> str:
+        shown = {"ours": quantity(number, unit), "ratio": f"{number:g}×", "overhead": f"{number:+.0%}"}
+        start = "a share of " if figure == "share" else ""
+        return f"{start}{signs[sign]} {shown.get(figure, f'{number:.0%}')}"
+
+    return " or ".join(" and ".join(words(*condition) for condition in way) for way in _conditions(bar))
+
+
+def processors(found: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
+    """One row per processor: its letter, name, features, the code path that counts pairs, and the best rates.
+
+    Args:
+        found: see :func:`read_figures`.
+    """
+    rows = []
+    for letter, figures in zip(LETTERS, found.values(), strict=False):
+        machine, rates = figures["_machine"], figures["_rates"]
+        best = [quantity(rates[name]) for name in RATES.values()]
+        said = [machine[name] or "not recorded" for name in ("processor", "features", "path")]
+        rows.append((letter, *said, machine["cores"], *best, machine["commit"]))
+    columns = ["", "processor", "features", "pairs are counted in", "cores", "words/s", "bytes/s", "operations/s"]
+    return pd.DataFrame(rows, columns=[*columns, "commit"])
+
+
+def side_by_side(found: Mapping[str, dict[str, Any]], bars: Mapping[str, str]) -> pd.DataFrame:
+    """One row per bar: on each processor the result, its share of the counted limit, and whether the bar is met.
+
+    Args:
+        found: see :func:`read_figures`.
+        bars: see :func:`read_bars`; figures measured under other bars are held against these.
+
+    Returns:
+        Columns `figure`, `bar`, and for each processor A, B, ... `A`, `A share`, `A met` and `A commit`; a dash where a
+        figure was not measured. Bars that no processor was held against are left out.
+    """
+    rows = []
+    for name, bar in bars.items():
+        measured = [figures.get(name) for figures in found.values()]
+        unit = next((row["unit"] for row in measured if row), None)
+        if unit is None:
+            continue
+        cells: list[str] = []
+        for row in measured:
+            share = None if row is None else row["share"]
+            cells += (
+                ["–"] * 4
+                if row is None
+                else [
+                    _result(bar, row),
+                    "–" if share is None else f"{share:.0%}",
+                    "yes" if is_met(bar, row) else "no",
+                    row["commit"],
+                ]
+            )
+        rows.append((name, bar_words(bar, unit), *cells))
+    letters = LETTERS[: len(found)]
+    columns = [f"{letter}{what}" for letter in letters for what in ("", " share", " met", " commit")]
+    return pd.DataFrame(rows, columns=["figure", "bar", *columns])
+
+
+def _result(bar: str, row: Mapping[str, Any]) -> str:
+    """The figure that a bar speaks of first, beside the share."""
+    if bar.startswith("overhead"):
+        return f"{row['overhead']:+.1%}"
+    return quantity(row["ours"], row["unit"]) if bar.startswith("ours") else f"{row['ratio']:.3g}×"
+
+
+def comparisons(figures: dict[str, Any], bars: Mapping[str, str]) -> pd.DataFrame:
     """One row per comparison: both sides' medians, ratio or overhead with its spread, and the bar set beforehand.
 
     Args:
-        figures: see :func:`read_figures`.
+        figures: of one processor, see :func:`read_figures`.
+        bars: see :func:`read_bars`.
 
     Returns:
-        Columns `figure`, `what`, `ours`, `other`, `result`, `bar`, `met`, all in words.
+        Columns `figure`, `what`, `ours`, `other`, `result`, `bar`, `met`, all in words; a dash where there is no bar.
     """
     rows = []
     for name, row in _entries(figures):
-        kind, limit = row["bar"]
-        low, high = row["spread"]["ratio"]
-        if kind == "overhead at most":
-            result, bar = f"{row['overhead']:+.1%}", f"at most {limit:+.0%}"
-        else:
-            result, bar = f"{row['ratio']:.3g}× ({low:.3g}\xa0to\xa0{high:.3g})", f"at least {limit:g}×"
-        if kind == "ours at most":
-            bar = f"at most {quantity(limit, row['unit'])}"
+        bar, (low, high) = bars.get(name), row["spread"]["ratio"]
+        result = f"{row['ratio']:.3g}× ({low:.3g}\xa0to\xa0{high:.3g})"
+        if bar is not None and bar.startswith("overhead"):
+            result = _result(bar, row)
         sides = [quantity(row[side], row["unit"]) for side in ("ours", "other")]
-        rows.append((name, row["about"], *sides, result, bar, "yes" if row["met"] else "no"))
+        verdict = ("–", "–") if bar is None else (bar_words(bar, row["unit"]), "yes" if is_met(bar, row) else "no")
+        rows.append((name, row["about"], *sides, result, *verdict))
     return pd.DataFrame(rows, columns=["figure", "what", "ours", "other", "result", "bar", "met"])
 
 
@@ -77,24 +227,24 @@ def against_limits(figures: dict[str, Any]) -> pd.DataFrame:
     """Times and memory held against what has to be done at least, counted on paper, at the machine's best rates.
 
     Args:
-        figures: see :func:`read_figures`.
+        figures: of one processor, see :func:`read_figures`.
 
     Returns:
-        Columns `figure`, `has to be done`, `least`, `measured`, and the number `times the least`.
+        Columns `figure`, `has to be done`, `least`, `measured`, and the number `share`, the least over the measured;
+        rows of which the least is not known are left out.
     """
     rows = []
     for name, row in _entries(figures):
-        work = row["work"]
-        if not work:
+        if row["share"] is None:
             continue
-        if "MiB" in work:
-            least, words = work["MiB"], "memory of the result itself"
-        else:
-            least = sum(amount / figures["_rates"][RATES[kind]] for kind, amount in work.items())
-            words = "; ".join(f"{quantity(amount)} {NAMES[kind]}" for kind, amount in work.items())
-        sides = [quantity(value, row["unit"]) for value in (least, row["ours"])]
-        rows.append((name, words, *sides, row["ours"] / least))
-    return pd.DataFrame(rows, columns=["figure", "has to be done", "least", "measured", "times the least"])
+        words = "memory of the result itself"
+        if "MiB" not in row["work"]:
+            words = "; ".join(f"{quantity(amount)} {NAMES[kind]}" for kind, amount in row["work"].items())
+        if row["held"] is not None:
+            words += f", {quantity(row['held'] / 2**20, 'MiB')} in use"
+        sides = [quantity(value, row["unit"]) for value in (row["least"], row["ours"])]
+        rows.append((name, words, *sides, row["share"]))
+    return pd.DataFrame(rows, columns=["figure", "has to be done", "least", "measured", "share"])
 
 
 def quantity(value: float, unit: str = "") -> str:

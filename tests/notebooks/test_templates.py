@@ -106,7 +106,7 @@ def options_for(name: str, folder: Path, tables_here: Callable[[], None]) -> dic
         one = name in ("evolution", "reconstruction")
         return {"dataset": "mnist"} if one else {"study": "mnist plantvillage fashion-mnist"}
     if name == "speed":
-        return {"results": str(FOLDER.parent / "benchmarks/latest.json")}
+        return {"bars": str(FOLDER.parent / "benchmarks/bars.yml")}
     if name == "reanalysis":
         return {"results": str(FOLDER.parent / "book/results/published/mnist_entropy.csv")}
     if name == "processors":

@@ -10,42 +10,96 @@ from nbutils.pages import speed
 @pytest.fixture
 def figures() -> dict:
     shared = {"unit": "s", "repeats": 3, "about": "a step", "spread": {"ratio": [3.0, 5.0]}, "overhead": -0.75}
+    shared |= {"held": None, "cores": None, "least": None, "share": None, "commit": "abc", "work": {}}
     return {
-        "_machine": {"cores": 2},
+        "_machine": {"cores": 2, "time": "2", "processor": "x", "features": "avx2", "path": "bytes", "commit": "abc"},
         "_rates": {"words_per_s": 1e9, "bytes_per_s": 2e9, "flops_per_s": 1e10},
         "_growth": {
             name: {"name": name, "about": "a step", "size": "neurons", "unit": "s", "bar": 2.1}
             | {"sizes": [1000, 2000, 4000], "values": [1.0, 4.0, 16.0], "exponent": 2.0}
             for name in ("graph_time", "communities_time")
         },
-        "fast": {"ours": 2.0, "other": 8.0, "ratio": 4.0, "bar": ["ratio at least", 4.0], "met": True, "work": {}}
-        | shared,
-        "costly": {"ours": 1.2, "other": 1.0, "ratio": 0.83, "bar": ["overhead at most", 0.1], "met": False}
-        | shared
-        | {"overhead": 0.2, "work": {"words": 1e8, "bytes": 2e8}},
-        "big": {"ours": 30.0, "other": 90.0, "ratio": 3.0, "bar": ["ours at most", 64], "met": True}
-        | shared
-        | {"unit": "MiB", "work": {"MiB": 15.0}},
-        "blocks_100": {"ours": 1.0, "other": 2.0, "ratio": 2.0, "bar": ["ratio at least", 1.5], "met": True}
-        | shared
-        | {"work": {"words": 2e9}},
+        "fast": shared | {"ours": 2.0, "other": 8.0, "ratio": 4.0},
+        "costly": shared
+        | {"ours": 1.2, "other": 1.0, "ratio": 0.83, "overhead": 0.2, "work": {"words": 1e8, "bytes": 2e8}}
+        | {"held": 2.0**20, "least": 0.2, "share": 1 / 6},
+        "big": shared
+        | {
+            "ours": 30.0,
+            "other": 90.0,
+            "ratio": 3.0,
+            "unit": "MiB",
+            "work": {"MiB": 15.0},
+            "least": 15.0,
+            "share": 0.5,
+        },
+        "blocks_100": shared | {"ours": 1.0, "other": 2.0, "ratio": 2.0, "work": {"words": 2e9}},
     }
 
 
+BARS = {"fast": "ratio >= 4", "costly": "overhead <= 10%", "big": "ours <= 64 and share >= 60%", "gone": "ratio >= 1"}
+
+
 def test_comparisons_in_words(figures):
-    table = speed.comparisons(figures).set_index("figure")
-    assert table.loc["fast", "result"].replace("\xa0", " ") == "4× (3 to 5)"
+    table = speed.comparisons(figures, BARS).set_index("figure")
+    assert table.loc["fast", ["result", "bar", "met"]].tolist() == ["4× (3\xa0to\xa05)", "at least 4×", "yes"]
     assert table.loc["costly", ["result", "bar", "met"]].tolist() == ["+20.0%", "at most +10%", "no"]
-    assert table.loc["big", ["ours", "bar"]].tolist() == ["30\xa0MiB", "at most 64\xa0MiB"]
+    words = ["30\xa0MiB", "at most 64\xa0MiB and a share of at least 60%", "no"]
+    assert table.loc["big", ["ours", "bar", "met"]].tolist() == words
+    assert table.loc["blocks_100", ["bar", "met"]].tolist() == ["–", "–"]
     assert len(table) == 4
 
 
 def test_limits_by_hand(figures):
     table = speed.against_limits(figures).set_index("figure")
-    assert "fast" not in table.index
+    assert set(table.index) == {"costly", "big"}
     assert table.loc["costly", ["least", "measured"]].tolist() == ["200\xa0ms", "1.2\xa0s"]  # 1e8 / 1e9 + 2e8 / 2e9
-    assert table.loc["costly", "times the least"] == pytest.approx(6)
-    assert table.loc["big", ["least", "times the least"]].tolist() == ["15\xa0MiB", 2.0]
+    assert table.loc["costly", "has to be done"].endswith("200\xa0million bytes of memory, 1\xa0MiB in use")
+    assert table.loc["big", ["least", "share"]].tolist() == ["15\xa0MiB", 0.5]
+
+
+@pytest.mark.parametrize(
+    ("bar", "row", "met"),
+    [
+        ("ours <= 0.3", {"ours": 0.3}, True),
+        ("ours <= 0.3", {"ours": 0.31}, False),
+        ("overhead <= 2%", {"overhead": 0.02}, True),
+        ("ratio >= 6 and share >= 50%", {"ratio": 6.0, "share": 0.5}, True),
+        ("ratio >= 6 and share >= 50%", {"ratio": 6.0, "share": 0.49}, False),
+        ("ratio >= 6 and share >= 50%", {"ratio": 5.9, "share": 0.9}, False),
+        ("ratio >= 5 or share >= 75%", {"ratio": 5.0, "share": 0.1}, True),
+        ("ratio >= 5 or share >= 75%", {"ratio": 1.0, "share": 0.75}, True),
+        ("ratio >= 5 or share >= 75%", {"ratio": 4.9, "share": None}, False),
+        ("ratio >= 9 or ours <= 1 and share >= 50%", {"ratio": 1.0, "ours": 1.0, "share": 0.4}, False),
+        ("ratio >= 9 or ours <= 1 and share >= 50%", {"ratio": 9.0, "ours": 2.0, "share": 0.4}, True),
+    ],
+)
+def test_bars_by_hand(bar, row, met):
+    assert speed.is_met(bar, row) is met
+
+
+@pytest.mark.parametrize(
+    "bar", ["", "ratio > 5", "speed >= 5", "ratio >= 5 and", "ratio >= five", "ratio >= 5 share >= 1"]
+)
+def test_what_is_no_bar(bar):
+    with pytest.raises(ValueError, match="a bar must read like"):
+        speed.is_met(bar, {"ratio": 9})
+
+
+def test_processors_side_by_side(figures):
+    other = figures | {"fast": figures["fast"] | {"ratio": 3.9, "share": 0.125, "commit": "old"}}
+    del other["big"]
+    both = {"new": figures, "old": other}
+    table = speed.side_by_side(both, BARS).set_index("figure")
+    assert list(table.index) == ["fast", "costly", "big"], "a bar that nothing was held against is left out"
+    assert table.loc["fast"].tolist() == ["at least 4×", "4×", "–", "yes", "abc", "3.9×", "12%", "no", "old"]
+    assert table.loc["big", ["A", "A share", "A met"]].tolist() == ["30\xa0MiB", "50%", "no"]
+    assert table.loc["big", ["B", "B share", "B met", "B commit"]].tolist() == ["–"] * 4
+    unnamed = figures["_machine"] | {"features": "", "path": ""}
+    named = speed.processors({"new": figures, "old": figures | {"_machine": unnamed}})
+    assert named[""].tolist() == ["A", "B"]
+    assert named["features"].tolist() == ["avx2", "not recorded"]
+    assert named["words/s"].tolist() == ["1\xa0billion"] * 2
 
 
 def test_larger_networks_by_hand(figures):
@@ -80,18 +134,42 @@ def test_growth(figures):
 
 
 def test_reading(figures, tmp_path, monkeypatch):
-    file = tmp_path / "latest.json"
-    file.write_text(json.dumps(figures))
-    assert speed.read_figures(file) == figures
+    bars = tmp_path / "bars.yml"
+    bars.write_text("fast: ratio >= 4 # of a comment\nbig: ours <= 64\n")
+    with pytest.raises(
+        FileNotFoundError, match="no figures beside the bars, in results; measure them first: make bench"
+    ):
+        speed.read_figures(bars)
+    folder = tmp_path / "results"
+    folder.mkdir()
+    older = figures | {"_machine": figures["_machine"] | {"time": "1"}}
+    part = {name: value for name, value in figures.items() if name != "_growth"}
+    part["_machine"] = figures["_machine"] | {"time": "3"}
+    for name, content in (("a-part", part), ("b-old", older), ("c-new", figures)):
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    assert list(speed.read_figures(bars)) == ["c-new", "b-old", "a-part"], "full ones first, then the newest"
     (tmp_path / "notebooks").mkdir()
     monkeypatch.chdir(tmp_path / "notebooks")
-    assert speed.read_figures("latest.json") == figures
-    with pytest.raises(FileNotFoundError, match=r"no figures at other\.json; measure them first: make bench"):
-        speed.read_figures("other.json")
+    assert speed.read_figures("bars.yml")["c-new"] == figures
+    assert speed.read_bars("bars.yml") == {"fast": "ratio >= 4", "big": "ours <= 64"}
+
+
+def test_what_cannot_be_read(figures, tmp_path):
+    bars, file = tmp_path / "bars.yml", tmp_path / "results/x.json"
+    with pytest.raises(FileNotFoundError, match=r"no bars at .*bars\.yml; measure first: make bench"):
+        speed.read_bars(bars)
+    for content, message in (("a: [", "cannot be read"), ("a", "holds no bars"), ("a: ratio", "a bar must read like")):
+        bars.write_text(content)
+        with pytest.raises(ValueError, match=message):
+            speed.read_bars(bars)
+    file.parent.mkdir()
     file.write_text("{")
-    with pytest.raises(ValueError, match="cannot be read"):
-        speed.read_figures(file)
-    for content in ("[]", '{"_machine": {}, "_rates": {}}'):
+    with pytest.raises(ValueError, match=r"x\.json cannot be read"):
+        speed.read_figures(bars)
+    for content in ("[]", '{"_machine": {}}'):
         file.write_text(content)
-        with pytest.raises(ValueError, match="holds no full benchmark, it lacks"):
-            speed.read_figures(file)
+        with pytest.raises(ValueError, match=r"x\.json holds no benchmark, it lacks"):
+            speed.read_figures(bars)
+    file.write_text(json.dumps({name: figures[name] for name in ("_machine", "_rates", "fast")}))
+    with pytest.raises(ValueError, match="no full benchmark among x; run: make bench"):
+        speed.read_figures(bars)
