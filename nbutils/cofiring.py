@@ -90,7 +90,7 @@ def pack_firing(fired: Any) -> PackedFiring:
     matrix = as_fired(fired)
     examples, neurons = matrix.shape
     words = np.zeros((-(-neurons // loops.TILE) * loops.TILE, -(-examples // 64)), np.uint64)
-    loops.pack(matrix, words)
+    loops.pack(matrix, np.empty(neurons, np.uint64), words)
     return PackedFiring(words, neurons, examples)
 
 
@@ -146,21 +146,21 @@ def count_histogram(packed: PackedFiring, strips: Sequence[int] | None = None) -
         [2, 0, 1]
     """
     chosen = _strips(packed, strips)
-    return _histogram(packed, packed.tiles, chosen, [NOTHING] * len(chosen))
+    return _histogram(packed, packed.tiles, chosen, [None] * len(chosen))
 
 
-NOTHING = np.empty((0, 64, 64), np.uint32)
 MOST_KEPT = 2048  # neurons of which the counts of all pairs are kept between two looks at them, in 8 MiB
 
 
 def _histogram(
-    packed: PackedFiring, tiles: np.ndarray, strips: Sequence[int], kept: Sequence[np.ndarray]
+    packed: PackedFiring, tiles: np.ndarray, strips: Sequence[int], kept: Sequence[np.ndarray | None]
 ) -> np.ndarray:
     from nbutils.support import loops
 
     def of(strip: int) -> np.ndarray:
         found = np.zeros((4, 64 * tiles.shape[1] + 1), np.int64)  # room for whatever the words hold
-        loops.add_to_histogram(tiles, packed.neurons, strips[strip] // 64, found, kept[strip])
+        counts = np.empty((1, 64, 64), np.uint32) if (room := kept[strip]) is None else room
+        loops.add_to_histogram(tiles, packed.neurons, strips[strip] // 64, found, counts)
         return found.sum(axis=0)[: packed.examples + 1]
 
     total = np.zeros(packed.examples + 1, np.int64)
@@ -170,14 +170,19 @@ def _histogram(
 
 
 def _pairs(
-    packed: PackedFiring, tiles: np.ndarray, strips: Sequence[int], kept: Sequence[np.ndarray], threshold: int
+    packed: PackedFiring, tiles: np.ndarray, strips: Sequence[int], kept: Sequence[np.ndarray | None], threshold: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     from nbutils.support import loops
 
     def of(strip: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return loops.heavy_pairs(tiles, packed.neurons, strips[strip] // 64, threshold, kept[strip])
+        tile, most = strips[strip] // 64, 64 * (packed.neurons - strips[strip]) + 1
+        counts = np.empty((len(tiles) - tile, 64, 64), np.uint32) if (counted := kept[strip]) is None else counted
+        room = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.uint32)
+        found = loops.heavy_pairs(tiles, packed.neurons, tile, least, counts, counted is not None, *room)
+        return tuple(part[:found].copy() for part in room)
 
-    parts = [[part[:-1] for part in found] for found in in_threads(of, range(len(strips)), packed.heavy)]
+    least = np.uint32(min(threshold, 2**32 - 1))
+    parts = in_threads(of, range(len(strips)), packed.heavy)
     if not parts:
         return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint32)
     rows, columns, weights = zip(*parts, strict=True)
@@ -229,7 +234,7 @@ def pairs_from(
         [[0], [1], [2]]
     """
     chosen, threshold = _strips(packed, strips), as_count(threshold, "threshold")
-    return _pairs(packed, packed.tiles, chosen, [NOTHING] * len(chosen), threshold)
+    return _pairs(packed, packed.tiles, chosen, [None] * len(chosen), threshold)
 
 
 def heaviest_pairs(packed: PackedFiring, wanted: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -251,7 +256,7 @@ def heaviest_pairs(packed: PackedFiring, wanted: int) -> tuple[np.ndarray, np.nd
         [[0], [1], [2]]
     """
     strips, wanted = _strips(packed, None), as_count(wanted, "wanted")
-    tiles, kept = packed.tiles, [NOTHING] * len(strips)
+    tiles, kept = packed.tiles, [None] * len(strips)
     if packed.neurons <= MOST_KEPT:
         kept = [np.empty((left, 64, 64), np.uint32) for left in range(len(strips), 0, -1)]
     threshold = count_threshold(_histogram(packed, tiles, strips, kept), wanted)

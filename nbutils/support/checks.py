@@ -186,7 +186,7 @@ def as_graph(graph: Any, name: str = "graph") -> sp.csr_array:
     if least < 0:
         raise ValueError(f"{name} holds negative weights, the least {least:g}; weights must be >= 0")
     # Matrices of correlations are often off by one unit in the last place.
-    flaw = loops.first_flaw(matrix.indptr, matrix.indices, matrix.data, 1e-12 * largest)
+    flaw = loops.first_flaw(matrix.indptr, matrix.indices, matrix.data, 1e-12 * largest, matrix.indptr[:-1].copy())
     if flaw == loops.LOOP:
         raise ValueError(f"{name} has {int((matrix.diagonal() != 0).sum())} self-loops; set the diagonal to zero")
     if flaw == loops.ASYMMETRIC:

@@ -35,10 +35,12 @@ def count_ones(_context: Any, _word: Any) -> Any:  # pragma: no cover - runs whi
 
 
 @loop
-def pack(fired: np.ndarray, packed: np.ndarray) -> None:
-    """Bits of a boolean matrix, (examples, neurons), 64 examples a word, into zeroed (neurons or more, words)."""
+def pack(fired: np.ndarray, word: np.ndarray, packed: np.ndarray) -> None:
+    """Bits of a boolean matrix, (examples, neurons), 64 examples a word, into zeroed (neurons or more, words).
+
+    It works in one `word` for each neuron.
+    """
     examples, neurons = fired.shape
-    word = np.empty(neurons, np.uint64)
     for first in range(0, examples, 64):
         for neuron in range(neurons):
             word[neuron] = 0
@@ -170,13 +172,13 @@ def _sum_bytes(builder: Any, vector: Any) -> Any:  # pragma: no cover - runs whi
     return builder.and_(builder.add(fours, builder.lshr(fours, each(16))), each(0xFFFF))
 
 
-@loop
-def _count_tile(tiles: np.ndarray, a: int, b: int, counts: np.ndarray) -> None:
-    """Pairs of the 64 neurons of tile `a` with those of tile `b`, of (tiles, words, 64), into 64 x 64 counts."""
+@inner
+def _count_tile(tiles: np.ndarray, a: int, b: int, counts: np.ndarray, at: int) -> None:
+    """Pairs of the 64 neurons of tile `a` with those of tile `b`, of (tiles, words, 64), into `counts[at]`, 64 x 64."""
     words = tiles.shape[1]
     for i in range(TILE):
         for j in range(TILE):
-            counts[i, j] = 0
+            counts[at, i, j] = 0
     size = -(-words // -(-words // WORDS))  # of equal parts
     for start in range(0, words, size):
         number = min(size, words - start)
@@ -186,7 +188,7 @@ def _count_tile(tiles: np.ndarray, a: int, b: int, counts: np.ndarray) -> None:
                     _pointer(tiles, (a * words + start) * TILE + i),
                     _pointer(tiles, (b * words + start) * TILE + j),
                     number,
-                    _pointer(counts, i * TILE + j),
+                    _pointer(counts, (at * TILE + i) * TILE + j),
                 )
 
 
@@ -206,15 +208,15 @@ def _copy(_context: Any, target: Any, source: Any, _number: Any) -> Any:  # prag
 def write_counts(tiles: np.ndarray, a: int, counts: np.ndarray) -> None:
     """The counts of the 64 neurons of tile `a` with all from there on, into both triangles of int32."""
     neurons, rows = counts.shape[0], min(TILE, counts.shape[0] - a * TILE)
-    tile, turned = np.empty((TILE, TILE), np.uint32), np.empty((TILE, TILE), np.uint32)
+    tile, turned = np.empty((1, TILE, TILE), np.uint32), np.empty((TILE, TILE), np.uint32)
     for b in range(a, tiles.shape[0]):
         columns = min(TILE, neurons - b * TILE)
-        _count_tile(tiles, a, b, tile)
+        _count_tile(tiles, a, b, tile, 0)
         for first in range(0, TILE, 8):  # parts that fit a line of the cache both ways
             for second in range(0, TILE, 8):
                 for j in range(second, second + 8):
                     for i in range(first, first + 8):
-                        turned[np.uint64(j), np.uint64(i)] = tile[np.uint64(i), np.uint64(j)]
+                        turned[np.uint64(j), np.uint64(i)] = tile[0, np.uint64(i), np.uint64(j)]
         for i in range(rows):
             _copy(_pointer(counts, (a * TILE + i) * neurons + b * TILE), _pointer(tile, i * TILE), columns)
         for j in range(columns):
@@ -224,12 +226,12 @@ def write_counts(tiles: np.ndarray, a: int, counts: np.ndarray) -> None:
 @loop
 def add_counts(tiles: np.ndarray, a: int, counts: np.ndarray) -> None:
     """Add the counts of the 64 neurons of tile `a` with all from there on to the upper triangle, with diagonal."""
-    neurons, tile = counts.shape[0], np.empty((TILE, TILE), np.uint32)
+    neurons, tile = counts.shape[0], np.empty((1, TILE, TILE), np.uint32)
     for b in range(a, tiles.shape[0]):
-        _count_tile(tiles, a, b, tile)
+        _count_tile(tiles, a, b, tile, 0)
         for i in range(min(TILE, neurons - a * TILE)):
             for j in range(i if a == b else 0, min(TILE, neurons - b * TILE)):
-                counts[a * TILE + i, b * TILE + j] += tile[i, j]
+                counts[a * TILE + i, b * TILE + j] += tile[0, i, j]
 
 
 @loop
@@ -247,49 +249,45 @@ def mirror(counts: np.ndarray) -> None:
 def add_to_histogram(tiles: np.ndarray, neurons: int, a: int, histogram: np.ndarray, kept: np.ndarray) -> None:
     """How often each count occurs among pairs i < j with i in tile `a`, added to the four rows of `histogram`.
 
-    Counts stay in `kept`, one tile for each from `a` on, unless it is empty. Four rows, because a count that comes
-    again at once would wait until the one before was written.
+    Counts stay in `kept`, one tile for each from `a` on, or only the last of them where it has room for one. Four rows,
+    because a count that comes again at once would wait until the one before was written.
     """
-    tile = np.empty((TILE, TILE), np.uint32)
     for b in range(a, tiles.shape[0]):
-        if kept.shape[0]:
-            tile = kept[b - a]
-        _count_tile(tiles, a, b, tile)
+        at = min(b - a, kept.shape[0] - 1)
+        _count_tile(tiles, a, b, kept, at)
         for i in range(min(TILE, neurons - a * TILE)):
             for j in range(i + 1 if a == b else 0, min(TILE, neurons - b * TILE)):
-                histogram[j % 4, tile[i, j]] += 1
+                histogram[j & 3, kept[at, i, j]] += 1
 
 
 @loop
 def heavy_pairs(
-    tiles: np.ndarray, neurons: int, a: int, threshold: int, kept: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs of the same rows whose count reaches the threshold: (i, j, count), sorted; `kept` spares the counting.
+    tiles: np.ndarray,
+    neurons: int,
+    a: int,
+    least: np.uint32,
+    kept: np.ndarray,
+    counted: bool,
+    first: np.ndarray,
+    second: np.ndarray,
+    counts: np.ndarray,
+) -> int:
+    """Pairs of the same rows whose count is `least` or more: (i, j, count), sorted; returns how many.
 
-    The last place is none of them: what is not kept is written there, and written over.
+    Their counts are in `kept`, or put there where they are not `counted` yet. There is room for all pairs and one more:
+    what is lighter is written too, and written over.
     """
-    last, rows, number = tiles.shape[0], min(TILE, neurons - a * TILE), 0
-    least = np.uint32(min(threshold, 2**32 - 1))
-    strip = kept if kept.shape[0] else np.empty((last - a, TILE, TILE), np.uint32)
-    for b in range(a, last):
-        if kept.shape[0] == 0:
-            _count_tile(tiles, a, b, strip[b - a])
-        for i in range(rows):
+    if not counted:
+        for b in range(a, tiles.shape[0]):
+            _count_tile(tiles, a, b, kept, b - a)
+    number = 0
+    for i in range(min(TILE, neurons - a * TILE)):
+        for b in range(a, tiles.shape[0]):
             for j in range(i + 1 if a == b else 0, min(TILE, neurons - b * TILE)):
-                number += strip[b - a, i, j] >= least
-    first, second, counts = (
-        np.empty(number + 1, np.int32),
-        np.empty(number + 1, np.int32),
-        np.empty(number + 1, np.uint32),
-    )
-    place = 0
-    for i in range(rows):
-        for b in range(a, last):
-            for j in range(i + 1 if a == b else 0, min(TILE, neurons - b * TILE)):
-                count = strip[b - a, i, j]
-                first[place], second[place], counts[place] = a * TILE + i, b * TILE + j, count
-                place += count >= least
-    return first, second, counts
+                count = kept[b - a, i, j]
+                first[number], second[number], counts[number] = a * TILE + i, b * TILE + j, count
+                number += count >= least
+    return number
 
 
 @loop
@@ -381,23 +379,23 @@ def symmetric_csr(
         indptr[columns[edge] + 1] += 1
     for node in range(indptr.size - 1):
         indptr[node + 1] += indptr[node]
-    place = np.empty(indptr.size - 1, indptr.dtype)
-    for node in range(place.size):
-        place[node] = indptr[node]
     for edge in range(rows.size):  # in this order each node gets its smaller neighbours first
         i, j = rows[edge], columns[edge]
-        indices[place[i]], data[place[i]] = j, weights[edge]
-        indices[place[j]], data[place[j]] = i, weights[edge]
-        place[i] += 1
-        place[j] += 1
+        indices[indptr[i]], data[indptr[i]] = j, weights[edge]
+        indptr[i] += 1
+        indices[indptr[j]], data[indptr[j]] = i, weights[edge]
+        indptr[j] += 1
+    start = 0  # each row has moved to the start of the next
+    for node in range(indptr.size):
+        start, indptr[node] = indptr[node], start
 
 
 @loop
-def first_flaw(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, tolerance: float) -> int:
-    """What is wrong with an adjacency with sorted, unique indices: LOOP, ASYMMETRIC, or 0."""
-    place = np.empty(indptr.size - 1, indptr.dtype)  # of the next entry of each row that is not matched yet
-    for i in range(place.size):
-        place[i] = indptr[i]
+def first_flaw(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, tolerance: float, place: np.ndarray) -> int:
+    """What is wrong with an adjacency with sorted, unique indices: LOOP, ASYMMETRIC, or 0.
+
+    `place` is that of the next entry of each row that is not matched yet, to begin with the first.
+    """
     for i in range(indptr.size - 1):
         # Rows above have matched all that is left of the diagonal; what comes next must lie right of it.
         first, end = place[i], indptr[i + 1]
