@@ -37,6 +37,7 @@ def _count_patches(words: np.ndarray, counts: np.ndarray, rounds: int) -> None:
                     loops._pointer(words, j),
                     number,
                     loops._pointer(counts, i * loops.TILE + j),
+                    False,
                 )
 
 

@@ -123,8 +123,11 @@ def cofiring_counts(fired: Any, device: str = "cpu") -> np.ndarray:
     if (where := resolve_device(device)) != "cpu":
         return device_counts(fired.unpack() if isinstance(fired, PackedFiring) else fired, where)
     packed = pack_firing(fired)
-    tiles, counts = packed.tiles, np.empty((packed.neurons, packed.neurons), np.int32)
-    in_threads(lambda tile: loops.write_counts(tiles, tile, counts), range(len(tiles)), packed.heavy)
+    tiles, neurons = packed.tiles, packed.neurons
+    room = np.empty(neurons**2 + 16, np.int32)
+    start = -room.ctypes.data % 64 // 4  # at a multiple of 64 bytes, so that whole lines can be written
+    counts, aligned = room[start : start + neurons**2].reshape(neurons, neurons), neurons % 16 == 0
+    in_threads(lambda tile: loops.write_counts(tiles, tile, counts, aligned), range(len(tiles)), packed.heavy)
     return counts
 
 

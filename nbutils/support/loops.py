@@ -113,16 +113,18 @@ def _pointer(_context: Any, array: Any, _place: Any) -> Any:  # pragma: no cover
 
 @intrinsic
 def _count_patch(
-    _context: Any, _rows: Any, _columns: Any, _words: Any, _counts: Any
+    _context: Any, _rows: Any, _columns: Any, _words: Any, _counts: Any, _fresh: Any
 ) -> Any:  # pragma: no cover - runs while compiling
-    """Pairs of 2 neurons with 16 others, both from tiles, over some words; added to a patch of 64-wide counts.
+    """Pairs of 2 neurons with 16 others, both from tiles, over some words, for a patch of 64-wide counts.
+
+    They are added to what stands there, unless it is `fresh`.
 
     Written out in vectors, because a compiler that is left to itself adds up along the examples of one pair, and then
     spends most of its time on summing the lanes of a vector: here each lane is another pair.
     """
 
     def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        rows, columns, words, counts = arguments
+        rows, columns, words, counts, fresh = arguments
         number, narrow = ir.IntType(64), ir.IntType(32)
         whole, half = ir.VectorType(number, LANES), ir.VectorType(narrow, LANES)
         counted = whole if WORDWISE else ir.VectorType(ir.IntType(8), 8 * LANES)
@@ -153,11 +155,12 @@ def _count_patch(
                 found = _sum_bytes(builder, builder.bitcast(found, whole))
             place = builder.gep(counts, [number(row * TILE + column * LANES)])
             place = builder.bitcast(place, half.as_pointer())
-            builder.store(builder.add(builder.load(place, align=4), builder.trunc(found, half)), place, align=4)
+            before = builder.select(fresh, ir.Constant(half, None), builder.load(place, align=4))
+            builder.store(builder.add(before, builder.trunc(found, half)), place, align=4)
         return _target.get_dummy_value()
 
     words = types.CPointer(types.uint64)
-    return types.void(words, words, types.intp, types.CPointer(types.uint32)), generate
+    return types.void(words, words, types.intp, types.CPointer(types.uint32), types.boolean), generate
 
 
 def _sum_bytes(builder: Any, vector: Any) -> Any:  # pragma: no cover - runs while compiling
@@ -176,9 +179,6 @@ def _sum_bytes(builder: Any, vector: Any) -> Any:  # pragma: no cover - runs whi
 def _count_tile(tiles: np.ndarray, a: int, b: int, counts: np.ndarray, at: int) -> None:
     """Pairs of the 64 neurons of tile `a` with those of tile `b`, of (tiles, words, 64), into `counts[at]`, 64 x 64."""
     words = tiles.shape[1]
-    for i in range(TILE):
-        for j in range(TILE):
-            counts[at, i, j] = 0
     size = -(-words // -(-words // WORDS))  # of equal parts
     for start in range(0, words, size):
         number = min(size, words - start)
@@ -189,6 +189,7 @@ def _count_tile(tiles: np.ndarray, a: int, b: int, counts: np.ndarray, at: int) 
                     _pointer(tiles, (b * words + start) * TILE + j),
                     number,
                     _pointer(counts, (at * TILE + i) * TILE + j),
+                    start == 0,
                 )
 
 
@@ -204,9 +205,27 @@ def _copy(_context: Any, target: Any, source: Any, _number: Any) -> Any:  # prag
     return types.void(target, source, types.intp), generate
 
 
+@intrinsic
+def _stream(_context: Any, target: Any, source: Any) -> Any:  # pragma: no cover - runs while compiling
+    """Copy 64 numbers of 32 bits to a place at a multiple of 64 bytes, past the caches: nobody reads them soon."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        line = ir.VectorType(ir.IntType(32), 16).as_pointer()
+        past = builder.module.add_metadata([ir.IntType(32)(1)])
+        for first in range(0, TILE, 16):
+            to, source = (builder.bitcast(builder.gep(one, [ir.IntType(64)(first)]), line) for one in arguments)
+            builder.store(builder.load(source, align=4), to, align=64).set_metadata("nontemporal", past)
+        return context.get_dummy_value()
+
+    return types.void(target, source), generate
+
+
 @loop
-def write_counts(tiles: np.ndarray, a: int, counts: np.ndarray) -> None:
-    """The counts of the 64 neurons of tile `a` with all from there on, into both triangles of int32."""
+def write_counts(tiles: np.ndarray, a: int, counts: np.ndarray, aligned: bool) -> None:
+    """The counts of the 64 neurons of tile `a` with all from there on, into both triangles of int32.
+
+    `aligned` says that every row of `counts` begins at a multiple of 64 bytes.
+    """
     neurons, rows = counts.shape[0], min(TILE, counts.shape[0] - a * TILE)
     tile, turned = np.empty((1, TILE, TILE), np.uint32), np.empty((TILE, TILE), np.uint32)
     for b in range(a, tiles.shape[0]):
@@ -217,6 +236,12 @@ def write_counts(tiles: np.ndarray, a: int, counts: np.ndarray) -> None:
                 for j in range(second, second + 8):
                     for i in range(first, first + 8):
                         turned[np.uint64(j), np.uint64(i)] = tile[0, np.uint64(i), np.uint64(j)]
+        if aligned and rows == columns == TILE:
+            for i in range(TILE):
+                _stream(_pointer(counts, (a * TILE + i) * neurons + b * TILE), _pointer(tile, i * TILE))
+            for j in range(TILE):
+                _stream(_pointer(counts, (b * TILE + j) * neurons + a * TILE), _pointer(turned, j * TILE))
+            continue
         for i in range(rows):
             _copy(_pointer(counts, (a * TILE + i) * neurons + b * TILE), _pointer(tile, i * TILE), columns)
         for j in range(columns):
