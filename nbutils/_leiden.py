@@ -55,6 +55,11 @@ def leiden(
     return member
 
 
+def compile_now() -> None:
+    """Compile for graphs of SciPy's usual types, by searching one without nodes."""
+    leiden(np.zeros(1, np.int32), np.zeros(0, np.int32), np.zeros(0), 1.0, 0, np.zeros(0, np.int64))
+
+
 @loop
 def _search(
     indptr: np.ndarray,

@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from nbutils.support.ahead import compile_ahead, wait_for_compiled
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_graph, as_labels, as_partitions, is_number, shown, spare_exponent
 from nbutils.support.machine import in_threads
+
+compile_ahead("nbutils._leiden", "_search")  # while graphs are made, of an installation that is new
 
 ISOLATED = -1
 LEAST = 3  # neurons of a community that is followed, as of a well-defined one
@@ -204,6 +207,7 @@ def detect_communities(graph: Any, resolution: float = 1.0, seeds: int = 5) -> C
         scores[seed] = _quality(matrix, labels - lowest, labels.max() - lowest + 1, resolution)
 
     if connected.any():
+        wait_for_compiled("nbutils._leiden")
         in_threads(search, range(seeds))
     return Communities(
         labels=seed_labels[int(scores.argmax())],
