@@ -85,9 +85,11 @@ def _search(
     border, inside, chance = real[3], real[4], real[5]
     nodes, total, level = member.size, 0.0, 0
     for node in range(nodes):
+        own = 0.0
         for entry in range(indptr[node], indptr[node + 1]):
-            strength[node] += data[entry]
-        total += strength[node]
+            own += data[entry]
+        strength[node] = own
+        total += own
     graph = Level(indptr, indices, data, strength)
     rate = resolution / total if total > 0 else 0.0
     while total > 0:
@@ -241,12 +243,13 @@ def _refine(
     """
     for node in range(nodes):
         part[node], held[node], size[node] = node, graph.strength[node], 1
-        border[node], whole[node] = 0, 0
+        whole[node] = 0
     for node in range(nodes):
-        whole[community[node]] += graph.strength[node]
+        own, rest = community[node], 0.0
+        whole[own] += graph.strength[node]
         for entry in range(np.uint64(graph.indptr[node]), np.uint64(graph.indptr[node + 1])):
-            inside = community[np.uint64(graph.indices[entry])] == community[node]
-            border[node] += graph.data[entry] if inside else 0.0
+            rest += graph.data[entry] if community[np.uint64(graph.indices[entry])] == own else 0.0
+        border[node] = rest
     _shuffle(state, nodes, order)
     for turn in range(nodes):
         node = order[turn]
