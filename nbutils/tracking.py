@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse.csgraph import connected_components
 
 from nbutils.communities import ISOLATED
 from nbutils.entropy import class_selectivity
@@ -164,6 +162,8 @@ def best_matching(first: np.ndarray, second: np.ndarray, minimum: float) -> tupl
     """Rows and columns of the best matching above `minimum`, and their Jaccard indices; from :func:`members`."""
     if not is_number(minimum) or not 0 <= minimum < 1:
         raise ValueError(f"minimum must be from 0 to below 1, received {shown(minimum)}")
+    from scipy.optimize import linear_sum_assignment  # slow to import for a command line that needs none of it
+
     shared = shared_neurons(first, second)
     overlap = shared / (first.sum(axis=1)[:, None] + second.sum(axis=1) - shared)
     rows, columns = linear_sum_assignment(np.where(overlap > minimum, overlap, 0), maximize=True)
@@ -365,6 +365,8 @@ def _events(before: np.ndarray, after: np.ndarray, minimum: float, change: float
 
 def _linked(first: np.ndarray, second: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Groups of communities linked by majorities: indices before and after of each."""
+    from scipy.sparse.csgraph import connected_components  # slow to import as well
+
     shared = shared_neurons(first, second)
     links = (2 * shared > first.sum(axis=1)[:, None]) | (2 * shared > second.sum(axis=1))
     old, new = links.shape

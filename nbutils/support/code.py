@@ -74,8 +74,18 @@ def notebook_code(template: str) -> str:
         template: text of the notebook, in notebook format 4.
 
     Returns:
-        12 hexadecimal digits. A notebook whose cells are not plain Python, or that hands the package itself around,
-        counts as using all that `import nbutils` offers.
+        12 hexadecimal digits.
+    """
+    return code_digest(*notebook_names(template))
+
+
+@cache
+def notebook_names(template: str) -> tuple[str, ...]:
+    """The names of this package that a notebook uses, dotted and sorted.
+
+    Args:
+        template: text of the notebook, in notebook format 4. One whose cells are not plain Python, or that hands the
+            package itself around, counts as using all that `import nbutils` offers.
     """
     try:
         cells = [cell for cell in json.loads(template)["cells"] if cell["cell_type"] == "code"]
@@ -87,7 +97,7 @@ def notebook_code(template: str) -> str:
             raise ValueError("the package itself is handed around")
     except (SyntaxError, ValueError, KeyError, TypeError, IndentationError):
         names = {f"nbutils.{name}" for name in nbutils.__all__}
-    return code_digest(*sorted(names))
+    return tuple(sorted(names))
 
 
 @dataclass(frozen=True)

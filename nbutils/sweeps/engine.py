@@ -12,6 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from nbutils.support.code import definitions_behind, notebook_names
 from nbutils.support.files import clear_stale
 from nbutils.support.machine import default_jobs, threads_each, usable_cores
 from nbutils.support.progress import Reporter
@@ -29,8 +30,15 @@ SLOW = {
     "matplotlib": ("matplotlib.pyplot",),
     "seaborn": ("seaborn",),
     "torch": ("torch",),
-    "nbutils": ("nbutils.pages.page", "nbutils.pages.figures", "nbutils.pages.portraits", "nbutils.runs.recording"),
+    "nbutils": (
+        "nbutils.pages.page",
+        "nbutils.pages.figures",
+        "nbutils.pages.portraits",
+        "nbutils.runs.recording",
+        "nbutils.sweeps.warm_code",
+    ),
 }
+LIGHT = ("nbutils.support.", "nbutils.sweeps.")  # rooms that are imported anyway
 IMPORT = re.compile(r"(?:import|from|,)\s+(\w+)")
 
 
@@ -155,7 +163,11 @@ def _elsewhere(jobs: Sequence[NotebookJob]) -> Iterator[dict[str, Any]]:
 
 def _preload(jobs: Sequence[NotebookJob]) -> tuple[str, ...]:
     """Modules to import once for all kernels: what running takes, and the slow ones that the notebooks import."""
-    imported = {name for template in {job.template for job in jobs} for name in IMPORT.findall(template)}
+    templates = {job.template for job in jobs}
+    imported = {name for template in templates for name in IMPORT.findall(template)}
+    used = (module for template in templates for module, _ in definitions_behind(*notebook_names(template)))
+    if all(module.startswith(LIGHT) for module in used):
+        imported.discard("nbutils")
     return "nbutils.sweeps.warm", *(module for name in SLOW if name in imported for module in SLOW[name])
 
 

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import traceback
+import weakref
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty
@@ -200,6 +201,8 @@ def _forget_the_past() -> None:
     """Undo what a fork shares and a new interpreter would not."""
     np.random.seed()  # kernels with the same state would all draw the same "random" numbers
     random.seed()
+    for exit_function in list(getattr(weakref.finalize, "_registry", ())):  # PyTorch would take back its operators
+        exit_function.atexit = False
     if not sys.flags.safe_path:
         sys.path.pop(0)  # the folder of the program that started the sweep
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nbutils.stats import bootstrap_interval
 from nbutils.support.files import read_parquet, replace_file
 from nbutils.support.messages import cut, shown
 from nbutils.sweeps.execute import Outcome, kept
@@ -342,6 +341,8 @@ def marginal_means(measured: pd.DataFrame, axis: str) -> pd.DataFrame:
         One row per value: the value under the parameter's name, `mean`, `low` and `high` (95 % bootstrap interval over
         runs), `runs`.
     """
+    from nbutils.stats import bootstrap_interval  # slow to import, and of no use while a sweep runs
+
     rows = []
     for value, group in measured.groupby(axis, sort=False, dropna=False):
         low, high = bootstrap_interval(group["value"].to_numpy(), np.random.default_rng(0))

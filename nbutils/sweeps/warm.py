@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
-import nbutils
 from nbutils.support.code import code_digest
 from nbutils.support.provenance import provenance
 from nbutils.sweeps.lean import nbformat, without
@@ -32,5 +31,5 @@ with without("debugpy"):  # slow to import, and of no use without a person
         import_module(_name)
 
 nbformat.validate(nbformat.v4.new_notebook())  # compiles the schema
-code_digest(*(f"nbutils.{name}" for name in nbutils.__all__))  # reads all code; digests and versions are remembered
+code_digest("nbutils.record")  # what every notebook uses; code that was read, digests and versions are remembered
 provenance()

@@ -85,6 +85,20 @@ import debugpy
     assert table["unseeded too"].nunique() == 4
 
 
+def test_what_a_notebook_leaves_for_its_end_is_done(write_notebook, write_sweep, command, tmp_path, own_store):
+    """While nothing is undone that the process did from which the kernel was forked."""
+    made, told = tmp_path / "made", tmp_path / "told"
+    made.mkdir()
+    write_notebook(
+        f"import atexit, pathlib, tempfile\nkept = tempfile.TemporaryDirectory(dir={str(made)!r})",
+        f"atexit.register(pathlib.Path({str(told)!r}).write_text, kept.name)",
+    )
+    done = command("sweep", write_sweep(grid={"x": [1]}, fixed={"y": 0.5}), "--jobs", 1)
+    assert done.returncode == 0, done.stdout
+    assert told.read_text().startswith(str(made))
+    assert not list(made.iterdir())
+
+
 def test_another_kernel_starts_cold(write_notebook, write_sweep, command, tmp_path, own_store, monkeypatch):
     spec = tmp_path / "jupyter/kernels/other"
     spec.mkdir(parents=True)
