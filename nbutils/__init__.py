@@ -15,7 +15,7 @@ from nbutils.support.needs import needed_for
 machine.start_portable()  # before anything loads NumPy or PyTorch
 
 _WHERE = {
-    "activations": ("activation_histogram", "class_means", "effective_rank", "firing"),
+    "activations": ("activation_histogram", "class_means", "effective_rank", "firing", "participation_ratio"),
     "cofiring": ("cofiring_counts",),
     "communities": (
         "Communities",
@@ -26,7 +26,9 @@ _WHERE = {
     ),
     "counter": ("CofiringCounter",),
     "entropy": (
+        "active_entropy",
         "binned_entropy",
+        "block_entropy",
         "class_conditional_entropy",
         "class_selectivity",
         "dead_share",
@@ -50,9 +52,25 @@ _WHERE = {
         "within_layer_graph",
     ),
     "hooks": ("capture", "capture_activations"),
-    "measures": ("measure_communities", "measure_entropies", "measure_living", "measure_nulls", "MeasureSpec"),
+    "measures": (
+        "class_cells",
+        "measure_communities",
+        "measure_entropies",
+        "measure_living",
+        "measure_matched",
+        "measure_nulls",
+        "MeasureSpec",
+    ),
     "nulls": ("circular_shift_null", "within_class_null"),
     "paper": ("paper_graph", "released_entropy", "released_graph"),
+    "representations": (
+        "layer_spread",
+        "linear_probe",
+        "neural_collapse",
+        "neuron_spread",
+        "subclass_selectivity",
+        "subclass_silhouette",
+    ),
     "series": (
         "correlation_test",
         "detrended_correlation",
@@ -69,6 +87,7 @@ _WHERE = {
         "against_chance",
         "answers_to",
         "between_searches",
+        "class_agreement",
         "community_events",
         "compare_partitions",
         "flexibility",
@@ -83,6 +102,7 @@ _WHERE = {
     "runs.models": ("build_model",),
     "runs.run": ("Run", "run_once", "RunSpec"),
     "runs.training": ("train", "TrainingSettings"),
+    "runs.weights": ("linear_regions", "normalised_margins", "path_norm", "regions_between", "spectral_norms"),
     "study.archive": ("read_archive", "REFERENCE", "reference_tasks", "write_archive"),
     "study.comparisons": ("between_run_table", "naive_table"),
     "study.hypotheses": ("collect_evidence", "Evidence", "evidence_table", "is_prespecified", "RULES", "verdict"),

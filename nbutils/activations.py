@@ -158,6 +158,38 @@ def effective_rank(activations: Any) -> float:
     return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
+def participation_ratio(activations: Any) -> float:
+    """In how many directions activations vary about equally.
+
+    (sum_k v_k)^2 / sum_k v_k^2, with v_k the eigenvalues of the covariance of the neurons: d for the same variance in d
+    directions and none in the others. Beside :func:`effective_rank` it leaves the mean out, and gives the largest
+    directions more weight.
+
+    Args:
+        activations: shape (examples, neurons), finite.
+
+    Returns:
+        From 1 to min(examples - 1, neurons); 0.0 where no neuron varies.
+
+    Raises:
+        ValueError: `activations` is not a finite matrix.
+
+    Examples:
+        >>> participation_ratio([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+        2.0
+
+    References:
+        Gao et al. (2017), doi:10.1101/214262.
+    """
+    values = ordinary(np.asarray(as_activations(activations), dtype=np.float64))
+    centred = values - values[0]  # first, so that a neuron that does not vary is exactly 0
+    centred = ordinary(centred - centred.mean(axis=0))
+    flat = centred if centred.shape[0] >= centred.shape[1] else centred.T
+    covariance = flat.T @ flat
+    total = np.trace(covariance)
+    return float(1 / ((covariance / total) ** 2).sum()) if total > 0 else 0.0
+
+
 def firing_share(rule: str) -> float | None:
     """The share that a firing rule keeps; None for 'positive'."""
     named = {"positive": None, "top-decile": 0.1}

@@ -166,6 +166,37 @@ def histogram_entropy(counts: Any) -> np.ndarray:
     return entropy_bits(counts, None)
 
 
+def active_entropy(counts: Any) -> float:
+    """The paper's binned entropy per active neuron, which neither width nor dead neurons change.
+
+    Mean over the neurons that are positive on some example of h_i, see :func:`binned_entropy`. The paper's sum over all
+    neurons falls when neurons die, whatever the others do.
+
+    Args:
+        counts: histogram of every neuron's positive activations, shape (bins, neurons), non-negative; see
+            :func:`nbutils.activations.activation_histogram`.
+
+    Returns:
+        Bits, in [0, log2 bins]; 0.0 where no neuron is active.
+
+    Raises:
+        ValueError: `counts` is not a matrix of finite numbers >= 0.
+
+    Examples:
+        >>> active_entropy([[1, 0, 2], [1, 0, 0]])  # 1 bit, dead, 0 bits
+        0.5
+
+    References:
+        Binned entropy: Mostafa and Mondal (2021), arXiv:2106.04693.
+    """
+    table = as_numpy(counts, "counts")
+    if table.ndim != 2:
+        raise ValueError(f"counts must have shape (bins, neurons), received {table.shape}")
+    bits = histogram_entropy(table)
+    active = table.any(axis=0) if len(table) else np.zeros(table.shape[1], bool)
+    return float(bits[active].mean()) if active.any() else 0.0
+
+
 def _on(matrix: np.ndarray, index: np.ndarray, classes: int) -> np.ndarray:
     """How often each neuron fires on the examples of each class, shape (classes, neurons)."""
     from nbutils.support import loops
@@ -283,16 +314,60 @@ def total_correlation(
     References:
         Watanabe (1960), doi:10.1147/rd.41.0066.
     """
+    single, chosen, joint = _blocks(fired, block, seed, blocks, correction)
+    if not chosen or chosen[0].size < 2:
+        return 0.0
+    return float(np.mean([single[members].sum() for members in chosen] - joint))
+
+
+def block_entropy(
+    fired: Any, block: int = 6, *, seed: int = 0, blocks: int = 100, correction: str | None = "miller-madow"
+) -> float:
+    """Joint entropy of small groups of neurons: how unpredictable their common firing is.
+
+    H(F_1, ..., F_block), averaged over random blocks, the same as those of :func:`total_correlation`. A block of six
+    has 64 states, which a probe set can count, where whole layers saturate. Neurons that never or always fire are left
+    out.
+
+    Args:
+        fired: activation pattern matrix, shape (examples, neurons), boolean.
+        block: neurons in a block, 2 to 16.
+        seed: seed of the random blocks.
+        blocks: number of random blocks to average over, from 1 to 10,000.
+        correction: "miller-madow" or None.
+
+    Returns:
+        Bits per block: plug-in in [0, min(block, log2 examples)], with the correction up to (2^block - 1) / (2 examples
+        ln 2) more. With fewer varying neurons than `block` one block of all of them; 0.0 when none varies.
+
+    Raises:
+        ValueError: `fired` is not boolean, the correction is unknown, or `block`, `blocks` or `seed` is out of range.
+
+    Examples:
+        >>> block_entropy([[0, 0], [0, 1], [1, 0], [1, 1]], block=2, correction=None)
+        2.0
+
+    References:
+        The correction: Miller (1955), "Note on the bias of information estimates".
+    """
+    *_, joint = _blocks(fired, block, seed, blocks, correction)
+    return float(joint.mean()) if joint.size else 0.0
+
+
+def _blocks(
+    fired: Any, block: int, seed: int, blocks: int, correction: str | None
+) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+    """Entropy of every neuron, neurons of random blocks, and the joint entropy of each block."""
     block = as_count(block, "block", least=2, most=16)
     blocks = as_count(blocks, "blocks", most=MOST_BLOCKS)
     matrix, rng = as_fired(fired), as_rng(seed, "seed")
     often = _on(matrix, np.zeros(len(matrix), np.int64), 1)[0]
+    single = entropy_bits(np.stack([often, len(matrix) - often]), correction)
     varying = np.flatnonzero((often > 0) & (often < len(matrix)))
     neurons = varying.size
-    if neurons < 2:
-        return 0.0
     size = min(block, neurons)
-    single = entropy_bits(np.stack([often, len(matrix) - often]), correction)
+    if not size:
+        return single, [], np.zeros(0)
     chosen = (
         [varying] if size == neurons else [varying[rng.choice(neurons, size, replace=False)] for _ in range(blocks)]
     )
@@ -300,8 +375,7 @@ def total_correlation(
 
     counts = np.zeros((1 << size, len(chosen)), np.int64)
     loops.count_codes(matrix, np.stack(chosen), counts)
-    joint = entropy_bits(counts, correction)
-    return float(np.mean([single[members].sum() for members in chosen] - joint))
+    return single, chosen, entropy_bits(counts, correction)
 
 
 def class_selectivity(means: Any) -> np.ndarray:

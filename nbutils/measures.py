@@ -31,7 +31,7 @@ from nbutils.graphs import activation_pattern_graph
 from nbutils.nulls import circular_shift_null, within_class_null
 from nbutils.paper import paper_graph
 from nbutils.support.arguments import checked
-from nbutils.support.checks import as_fired, as_labels, as_mask, as_rng
+from nbutils.support.checks import as_count, as_fired, as_labels, as_mask, as_rng
 from nbutils.support.machine import in_threads
 from nbutils.support.messages import Parameters
 
@@ -253,6 +253,7 @@ def measure_strength(fired: Any, positive: Any) -> dict[str, float]:
 
 
 SPEC = MeasureSpec(null_draws=5)
+MOST_DRAWS = 10_000
 
 
 def measure_living(
@@ -288,6 +289,95 @@ def measure_living(
         "living": own.shape[1],
         **measure_communities(own, spec),
         **measure_nulls(own, classes, spec, rng),
+    }
+
+
+def class_cells(labels: Any, predicted: Any) -> np.ndarray:
+    """Cells of true x predicted class: examples that are alike in what they show and in what the network makes of them.
+
+    Args:
+        labels: true class per example, shape (examples,), integers.
+        predicted: class that the network predicts, shape (examples,), integers.
+
+    Returns:
+        Cell per example, shape (examples,), int64, numbered from 0 in order of true, then predicted class.
+
+    Raises:
+        ValueError: shapes disagree, or a class is not an integer.
+
+    Examples:
+        >>> class_cells([3, 3, 8, 3], [3, 8, 8, 3]).tolist()
+        [0, 1, 2, 0]
+    """
+    true = as_labels(labels)
+    pairs = np.stack([true, as_labels(predicted, true.size, "predicted")])
+    return np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+@checked
+def measure_matched(
+    fired: Any,
+    groups: Any,
+    rng: np.random.Generator | int,
+    neurons: int | None = None,
+    spec: MeasureSpec = SPEC,
+    draws: int = 20,
+) -> dict[str, float]:
+    """Modularity of active neurons at a given number of them, and how much of it class preference explains.
+
+    Q - Q_circular = (Q_within - Q_circular) + (Q - Q_within): the class-preference part and the remainder. Q_within is
+    of firing shuffled within groups of examples; with the true class as the group, misread images alone make a
+    remainder, with cells of true x predicted class (:func:`class_cells`) they do not. Graphs of different sizes cannot
+    be compared: of the neurons that fire, `neurons` are drawn, and the density is a share of *their* pairs.
+
+    Args:
+        fired: activation pattern matrix of all hidden neurons, shape (examples, neurons), boolean.
+        groups: group per example within which firing is shuffled, shape (examples,), integers.
+        rng: source of randomness: a generator, or a seed.
+        neurons: how many of the active neurons are drawn, at least 1; None takes all of them, once.
+        spec: density, resolution, seeds and draws of the null models.
+        draws: how often neurons are drawn, from 1 to 10,000; everything is averaged over them.
+
+    Returns:
+        `active` (how many neurons fire), `neurons` (drawn), `modularity`, `communities`, `well_defined`, `coverage`,
+        `null_circular` and `null_within` as :func:`measure_living` gives them, `class_part` and `remainder`,
+        `lone_groups` and `lone_examples` (share of the groups that hold one example, and of the examples in such
+        groups, which no shuffling changes). What needs null models is NaN without draws of them.
+
+    Raises:
+        ValueError: shapes disagree, `fired` is not boolean, fewer neurons fire than are to be drawn, or a number is out
+            of range.
+
+    Examples:
+        >>> fired = np.kron(np.eye(2, dtype=bool), np.ones((5, 3), dtype=bool))
+        >>> found = measure_matched(fired, np.repeat([0, 1], 5), rng=0, spec=MeasureSpec(density=0.4, null_draws=1))
+        >>> found["modularity"], found["remainder"]  # nothing but class preference
+        (0.5, 0.0)
+
+    References:
+        Size and modularity: Good, de Montjoye and Clauset (2010), doi:10.1103/PhysRevE.81.046106; shuffling within
+        conditions: Amarasingham et al. (2012), doi:10.1152/jn.00633.2011.
+    """
+    matrix, source, draws = as_fired(fired), as_rng(rng), as_count(draws, "draws", most=MOST_DRAWS)
+    own = matrix[:, matrix.any(axis=0)]
+    active, cells = own.shape[1], as_labels(groups, len(matrix), "groups")
+    size = active if neurons is None else as_count(neurons, "neurons")
+    if size > active:
+        raise ValueError(f"neurons must be at most the number of active neurons, {active}, received {size}")
+    drawn = (
+        [np.arange(active)] if size == active else [source.choice(active, size, replace=False) for _ in range(draws)]
+    )
+    found = [measure_living(own[:, np.sort(chosen)], cells, source, spec) for chosen in drawn]
+    mean = {name: float(np.mean([one[name] for one in found])) for name in found[0] if name != "living"}
+    members = np.unique(cells, return_counts=True)[1]
+    return {
+        "active": active,
+        "neurons": size,
+        **mean,
+        "class_part": mean["null_within"] - mean["null_circular"],
+        "remainder": mean["modularity"] - mean["null_within"],
+        "lone_groups": float((members == 1).mean()),
+        "lone_examples": float((members == 1).sum() / len(matrix)),
     }
 
 

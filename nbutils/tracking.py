@@ -136,6 +136,43 @@ def answers_to(fired: Any, labels: Any, communities: Any) -> pd.DataFrame:
     return table.join(pd.DataFrame(relative.T, columns=kinds)).sort_values("community", ignore_index=True)
 
 
+def class_agreement(fired: Any, labels: Any, communities: Any) -> float:
+    """How far communities are the groups of neurons that prefer one class: their adjusted mutual information.
+
+    A neuron prefers the class on which the largest share of examples makes it fire, the smallest of tied ones. Neurons
+    that never fire, and those in no community, are left out.
+
+    Args:
+        fired: activation pattern matrix, shape (examples, neurons), boolean.
+        labels: class per example, shape (examples,), integers; true ones, or those that the network predicts.
+        communities: community per neuron, shape (neurons,), integers; negative ones mean "in no community".
+
+    Returns:
+        At most 1, which means the same grouping; about 0 by chance. NaN where no neuron is left.
+
+    Raises:
+        ValueError: shapes disagree, `fired` is not boolean, or labels or communities are not integers.
+
+    Examples:
+        >>> class_agreement([[1, 1, 0, 0], [0, 0, 1, 1]], [3, 8], [0, 0, 1, 1])
+        1.0
+
+    References:
+        Vinh, Epps and Bailey (2010), "Information theoretic measures for clusterings comparison"; computed by
+        scikit-learn.
+    """
+    from sklearn.metrics import adjusted_mutual_info_score
+
+    matrix = as_fired(fired)
+    classes = as_labels(labels, matrix.shape[0])
+    groups = as_labels(communities, matrix.shape[1], "communities")
+    rates = np.array([matrix[classes == kind].mean(axis=0) for kind in np.unique(classes)])
+    kept = (groups >= 0) & matrix.any(axis=0)
+    if not kept.any():
+        return float("nan")
+    return float(adjusted_mutual_info_score(rates.argmax(axis=0)[kept], groups[kept]))
+
+
 def two_partitions(before: Any, after: Any) -> tuple[np.ndarray, np.ndarray]:
     """Two partitions of the same neurons, checked."""
     first, second = as_labels(before, None, "before"), as_labels(after, None, "after")

@@ -15,7 +15,8 @@ from nbutils.hooks import capture_activations
 from nbutils.layouts import NonFiniteError
 from nbutils.runs.models import HIDDEN_LAYERS, build_model
 from nbutils.runs.spec import RunSpec
-from nbutils.runs.training import Epoch, TrainingSettings, margins, one_thread, score, sharpness, train
+from nbutils.runs.training import Epoch, TrainingSettings, one_thread, score, sharpness, train
+from nbutils.runs.weights import margins
 
 Arrays = dict[str, dict[str, np.ndarray]]
 

@@ -63,7 +63,7 @@ class Epoch:
         test_accuracy: share of the test set predicted right.
         parameter_norm: Euclidean norm of all parameters.
         distance: Euclidean distance of all parameters from their initial values.
-        margin: 10th percentile over the training set of :func:`margins`, in logits.
+        margin: 10th percentile over the training set of :func:`nbutils.runs.weights.margins`, in logits.
         sharpness: rise of the loss over the probe set, see :func:`sharpness`, in nats.
         effective_rank: of the last hidden layer over the probe set, see :func:`nbutils.activations.effective_rank`.
     """
@@ -169,26 +169,6 @@ def score(logits: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
     """
     loss = cross_entropy(torch.from_numpy(logits), torch.from_numpy(labels)).item()
     return loss, float((logits.argmax(axis=1) == labels).mean())
-
-
-def margins(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """By how much each example's own class beats the best other one.
-
-    Args:
-        logits: outputs, shape (examples, classes), at least 2 classes.
-        labels: class per example, shape (examples,).
-
-    Returns:
-        Logit of the label minus the largest other logit, shape (examples,); negative where the network is wrong.
-
-    Examples:
-        >>> margins(np.array([[3.0, 1.0], [0.0, 4.0]]), np.array([0, 0])).tolist()
-        [2.0, -4.0]
-    """
-    others = logits.copy()
-    own = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
-    np.put_along_axis(others, labels[:, None], -np.inf, axis=1)
-    return own - others.max(axis=1)
 
 
 @torch.no_grad()

@@ -15,7 +15,8 @@ from nbutils.measures import MeasureSpec
 from nbutils.runs.recording import record_runs
 from nbutils.runs.run import run_address, run_once, run_together
 from nbutils.runs.spec import RunSpec
-from nbutils.runs.training import margins, sharpness
+from nbutils.runs.training import sharpness
+from nbutils.runs.weights import margins
 from nbutils.study.extras import extra, has_extra
 from nbutils.study.measure_run import is_measured, measure_run
 from nbutils.support.code import code_digest, definitions_behind

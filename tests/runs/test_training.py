@@ -8,7 +8,8 @@ import torch
 
 from nbutils.data.datasets import load_dataset
 from nbutils.runs.models import build_model
-from nbutils.runs.training import TrainingSettings, margins, one_thread, score, sharpness, train
+from nbutils.runs.training import TrainingSettings, one_thread, score, sharpness, train
+from nbutils.runs.weights import margins
 
 
 def trained(seed: int = 0, dropout: float = 0.0, **settings) -> np.ndarray:

@@ -40,6 +40,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOME = [one for one in specifications() if one.null in ("", "nothing")][:4]
 TEST = Evidence("digits", "true", "H1", "H1a null", "Q above its null", 0.5, 0.4, 0.6)
 RNG = np.random.default_rng(0)
+WEIGHTS, BIASES = [np.ones((5, 4)), np.eye(3, 5)], [np.full(5, -0.1), np.zeros(3)]  # of a network of 4-5-3
 
 
 def curve() -> pd.DataFrame:
@@ -192,6 +193,7 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "is_portable": dict,
     "is_prespecified": lambda: {"evidence": TEST},
     "label_conditions": lambda: {"sheet": nbutils.read_datasheet("digits"), "conditions": ("true",), "seed": 0},
+    "linear_regions": lambda: {"weights": WEIGHTS, "biases": BIASES, "inputs": np.eye(4), "rng": 0, "lines": 2},
     "load_dataset": lambda: {"name": "digits", "labels": "true", "seed": 0},
     "long_runs": lambda: {"studies": [study()]},
     "simulated_study": lambda: {"scenario": "nothing", "rng": 0, "seeds": 2, "epochs": 2},
@@ -199,8 +201,10 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "measure_run": lambda: {"run": run(), "spec": MeasureSpec(seeds=1, null_draws=1), "store": None},
     "modularity_panels": lambda: {"rows": switches()},
     "naive_table": lambda: {"table": measured(), "measures": ["modularity"], "accuracy": "train_accuracy"},
+    "normalised_margins": lambda: {"logits": np.eye(3), "labels": np.arange(3), "weights": WEIGHTS},
     "open_page": lambda: {"template": "dataset", "namespace": {"dataset": "digits"}},
     "partitions_of": lambda: {"run": run(), "density": 0.5, "seeds": 1},
+    "path_norm": lambda: {"weights": WEIGHTS, "biases": BIASES},
     "published_panels": lambda: {"series": SERIES, "ours": {"one": OURS}},
     "random_networks": lambda: {"studies": [study()]},
     "read_archive": lambda: {"folder": ROOT / "book/results/digits", "dataset": "digits"},
@@ -208,6 +212,7 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "read_series": lambda: {"path": ROOT / "book/results/published" / PUBLISHED},
     "readings": lambda: {"tests": {"one": readings_table()}},
     "reference_tasks": lambda: {"name": "mnist"},
+    "regions_between": lambda: {"weights": WEIGHTS, "biases": BIASES, "start": np.zeros(4), "end": np.ones(4)},
     "resolve_device": lambda: {"device": "cpu"},
     "run_once": lambda: {"spec": run().spec, "store": None},
     "say": lambda: {"text": "Here."},
@@ -216,6 +221,7 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "show_table": lambda: {"table": SERIES, "caption": "What it holds.", "digits": 2, "names": ["epoch"]},
     "shuffle_table": lambda: {"rows": shuffled()},
     "simple_accuracies": lambda: {"data": digits(), "examples": 100},
+    "spectral_norms": lambda: {"weights": WEIGHTS},
     "specification_curve": lambda: {"table": curve()},
     "switch_table": lambda: {"rows": switches()},
     "switch_words": lambda: {"rows": switches()},

@@ -45,6 +45,7 @@ COLUMN = pd.DataFrame({specifications()[0].label: SERIES})
 FIRING = {"fired": FIRED}
 LABELLED = FIRING | {"labels": CLASSES}
 ACTIVATIONS = {"activations": ACTIVE}
+SIGNED = {"preactivations": ACTIVE - 0.5}
 PAIR = {"x": SERIES, "y": OTHER}
 TWO = {"before": GROUPS, "after": np.roll(GROUPS, 1), "minimum": 0.3}
 EVENTS = TWO | {"change": 0.1}
@@ -52,6 +53,7 @@ EVENTS = TWO | {"change": 0.1}
 # A call of each function that works; one or two of its arguments are then replaced.
 GOOD: dict[str, dict[str, Any]] = {
     "CofiringCounter": {"neurons": 12, "classes": 4},
+    "active_entropy": {"counts": np.ones((5, 12))},
     "activation_histogram": ACTIVATIONS | {"bins": 5},
     "activation_pattern_graph": FIRING | {"density": 0.2, "device": "cpu"},
     "against_chance": EVENTS | {"rng": 0, "draws": 3},
@@ -62,8 +64,11 @@ GOOD: dict[str, dict[str, Any]] = {
     | {"alternative": "greater", "draws": 30, "level": 0.9},
     "between_searches": {"seed_labels": GROUPINGS, "minimum": 0.3, "change": 0.1},
     "binned_entropy": ACTIVATIONS | {"bins": 5},
+    "block_entropy": FIRING | {"block": 3, "seed": 0, "blocks": 4, "correction": None},
     "bootstrap_interval": {"values": SERIES, "rng": 0, "level": 0.9, "draws": 30},
     "circular_shift_null": FIRING | {"rng": 0},
+    "class_agreement": LABELLED | {"communities": GROUPS},
+    "class_cells": {"labels": CLASSES, "predicted": np.roll(CLASSES, 1)},
     "class_conditional_entropy": LABELLED | {"correction": None},
     "class_means": ACTIVATIONS | {"labels": CLASSES},
     "class_selectivity": {"means": ACTIVE},
@@ -92,16 +97,22 @@ GOOD: dict[str, dict[str, Any]] = {
     "graph_in_blocks": FIRING | {"density": 0.3, "jobs": 1, "blocks": 2},
     "holm": {"p_values": [0.1, 0.2, 0.3]},
     "layered_graph": FIRING | {"layers": LAYERS, "density": 0.3},
+    "layer_spread": SIGNED | {"labels": CLASSES, "layers": LAYERS, "top": 2},
     "left_out_rise": {"series": RUNS, "window": 3},
+    "linear_probe": ACTIVATIONS | {"labels": CLASSES, "folds": 2, "seed": 0},
     "measure_communities": FIRING | {"spec": QUICK},
     "measure_entropies": LABELLED | {"last_layer": LAYERS == 3},
     "measure_living": LABELLED | {"rng": 0, "spec": QUICK},
+    "measure_matched": FIRING | {"groups": CLASSES, "rng": 0, "neurons": 8, "spec": QUICK, "draws": 2},
     "measure_nulls": LABELLED | {"rng": 0, "spec": QUICK},
     "modularity": {"graph": GRAPH, "labels": GROUPS, "resolution": 1.0},
     "mutual_information": LABELLED | {"correction": None},
+    "neural_collapse": ACTIVATIONS | {"labels": CLASSES},
+    "neuron_spread": SIGNED | {"labels": CLASSES, "top": 3},
     "null_effects": {"values": COLUMN, "accuracies": OTHER, "noise": LEVELS, "draws": 20},
     "paper_graph": LABELLED | {"layers": LAYERS, "keep": 0.5},
     "partial_correlation": PAIR | {"given": TIME},
+    "participation_ratio": ACTIVATIONS,
     "pattern_entropy": FIRING | {"correction": None},
     "pearson_graph": ACTIVATIONS | {"density": 0.2, "neighbours": 2},
     "phi_graph": FIRING | {"density": 0.2, "neighbours": 2},
@@ -117,6 +128,8 @@ GOOD: dict[str, dict[str, Any]] = {
     "shuffled_classes": LABELLED | {"communities": GROUPS, "rng": 0, "draws": 2},
     "sign_flip": {"differences": SERIES, "rng": 0, "alternative": "less", "flips": 50},
     "specification_table": {"values": COLUMN, "accuracies": OTHER, "noise": LEVELS, "draws": 20},
+    "subclass_selectivity": SIGNED | {"subclasses": CLASSES, "labels": CLASSES // 2, "top": 3},
+    "subclass_silhouette": ACTIVATIONS | {"subclasses": CLASSES, "labels": CLASSES // 2, "layers": LAYERS, "top": 2},
     "to_networkx": {"graph": GRAPH},
     "total_correlation": FIRING | {"block": 3, "seed": 0, "blocks": 4, "correction": None},
     "track_communities": {"partitions": GROUPINGS, "minimum": 0.3},
@@ -146,7 +159,7 @@ TEXT_IS_KNOWN = {("between_conditions", "condition"), ("record", "name"), ("reco
 MAY_BE_NAN = {"against_chance", "between_searches", "bootstrap_interval", "compare_partitions", "correlation", "holm"}
 MAY_BE_NAN |= {"correlation_test", "detrended_correlation", "difference_correlation", "flexibility", "left_out_rise"}
 MAY_BE_NAN |= {"measure_nulls", "partial_correlation", "search_alone", "shuffled_classes", "turning_point"}
-MAY_BE_NAN |= {"when_reached"}
+MAY_BE_NAN |= {"class_agreement", "measure_matched", "neural_collapse", "when_reached"}
 
 
 def damaged_sparse(change: str) -> Any:
