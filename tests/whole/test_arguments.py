@@ -39,6 +39,7 @@ from nbutils.tracking import KINDS
 ROOT = Path(__file__).resolve().parents[2]
 SOME = [one for one in specifications() if one.null in ("", "nothing")][:4]
 TEST = Evidence("digits", "true", "H1", "H1a null", "Q above its null", 0.5, 0.4, 0.6)
+EFFECT = nbutils.Estimate(0.5, 0.3, 0.7, (0.35, 0.65), 0.01)
 RNG = np.random.default_rng(0)
 WEIGHTS, BIASES = [np.ones((5, 4)), np.eye(3, 5)], [np.full(5, -0.1), np.zeros(3)]  # of a network of 4-5-3
 
@@ -148,8 +149,11 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
         | {"modularity_per_seed": np.array([0.1]), "seed_labels": np.zeros((1, 3), int)}
     ),
     "Dataset": lambda: {one.name: getattr(digits(), one.name) for one in fields(digits())},
+    "Added": lambda: {"baselines": 0.5, "full": 0.6, "gain": EFFECT},
+    "Estimate": lambda: {one.name: getattr(EFFECT, one.name) for one in fields(EFFECT)},
     "Evidence": lambda: {one.name: getattr(TEST, one.name) for one in fields(TEST)},
     "MeasureSpec": lambda: {"density": 0.1, "resolution": 1.0, "seeds": 2, "null_draws": 1, "every_epoch": True},
+    "Reliability": lambda: {"half": 0.9, "whole": 0.95, "spread": 0.4, "reason": ""},
     "Results": lambda: {one.name: getattr(study(), one.name) for one in fields(study())},
     "Run": lambda: {one.name: getattr(run(), one.name) for one in fields(run())},
     "RunSpec": lambda: RunSpec().model_dump(),
@@ -165,6 +169,7 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
             simulated(), table=simulated().conditions().query("labels == 'true'").assign(parts="conditions")
         )
     },
+    "accuracy_noise": lambda: {"images": 1000, "level": 0.5},
     "between_run_table": lambda: {"grid": simulated().noise_grid(), "columns": ["modularity"], "draws": 20},
     "brightness_table": lambda: {"data": digits()},
     "build_model": lambda: {"model": "mlp:4", "inputs": 3, "classes": 2, "dropout": 0.1},
@@ -192,6 +197,10 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "interval_text": lambda: {"value": 0.1, "low": 0.0, "high": 0.2, "digits": 2},
     "is_portable": dict,
     "is_prespecified": lambda: {"evidence": TEST},
+    "judge": lambda: (
+        {"estimate": EFFECT, "threshold": 0.2, "direction": 1, "bound": 0.3, "adjusted": 0.01, "one_sided": False}
+        | {"reliability": nbutils.Reliability(0.9, 0.95, 0.4, "")}
+    ),
     "label_conditions": lambda: {"sheet": nbutils.read_datasheet("digits"), "conditions": ("true",), "seed": 0},
     "linear_regions": lambda: {"weights": WEIGHTS, "biases": BIASES, "inputs": np.eye(4), "rng": 0, "lines": 2},
     "load_dataset": lambda: {"name": "digits", "labels": "true", "seed": 0},
@@ -221,7 +230,11 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "show_table": lambda: {"table": SERIES, "caption": "What it holds.", "digits": 2, "names": ["epoch"]},
     "shuffle_table": lambda: {"rows": shuffled()},
     "simple_accuracies": lambda: {"data": digits(), "examples": 100},
+<<<<<<< HEAD
     "spectral_norms": lambda: {"weights": WEIGHTS},
+=======
+    "spearman_brown": lambda: {"reliability": 0.5, "times": 2.0},
+>>>>>>> 927d014 (A room for what a measure of networks is worth: words, reliability, rankings, added variance)
     "specification_curve": lambda: {"table": curve()},
     "switch_table": lambda: {"rows": switches()},
     "switch_words": lambda: {"rows": switches()},

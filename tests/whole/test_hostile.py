@@ -48,12 +48,18 @@ ACTIVATIONS = {"activations": ACTIVE}
 SIGNED = {"preactivations": ACTIVE - 0.5}
 PAIR = {"x": SERIES, "y": OTHER}
 TWO = {"before": GROUPS, "after": np.roll(GROUPS, 1), "minimum": 0.3}
+RANKED = {"measure": SERIES, "performance": OTHER, "axes": {"width": np.arange(10) % 2, "rate": np.arange(10) // 5}}
 EVENTS = TWO | {"change": 0.1}
 
 # A call of each function that works; one or two of its arguments are then replaced.
 GOOD: dict[str, dict[str, Any]] = {
     "CofiringCounter": {"neurons": 12, "classes": 4},
+<<<<<<< HEAD
     "active_entropy": {"counts": np.ones((5, 12))},
+=======
+    "added_variance": {"performance": SERIES, "baselines": RUNS.T[:, :2].repeat(2, 0)[:10], "measure": OTHER}
+    | {"configuration": TIME, "rng": 0, "folds": 2, "repeats": 1, "level": 0.9, "draws": 30},
+>>>>>>> 927d014 (A room for what a measure of networks is worth: words, reliability, rankings, added variance)
     "activation_histogram": ACTIVATIONS | {"bins": 5},
     "activation_pattern_graph": FIRING | {"density": 0.2, "device": "cpu"},
     "against_chance": EVENTS | {"rng": 0, "draws": 3},
@@ -73,8 +79,11 @@ GOOD: dict[str, dict[str, Any]] = {
     "class_means": ACTIVATIONS | {"labels": CLASSES},
     "class_selectivity": {"means": ACTIVE},
     "cofiring_counts": FIRING | {"device": "cpu"},
+    "cluster_correlation": {"measure": SERIES, "performance": OTHER, "configuration": LEVELS, "rng": 0}
+    | {"level": 0.9, "draws": 30},
     "community_events": EVENTS,
     "compare_partitions": EVENTS,
+    "conditional_information": RANKED | {"given": 2},
     "consensus_partition": {"seed_labels": GROUPINGS},
     "correlation": PAIR | {"method": "pearson"},
     "correlation_test": {"r": 0.4, "pairs": 10, "level": 0.9},
@@ -86,16 +95,21 @@ GOOD: dict[str, dict[str, Any]] = {
     "disparity_graph": FIRING | {"alpha": 0.5, "density": 0.2},
     "effective_rank": ACTIVATIONS,
     "effective_sample_size": PAIR | {"lags": 2, "method": "pyper-peterman"},
+    "equivalence_test": {"values": SERIES, "bound": 0.5, "level": 0.9},
     "evaluate": {"specification": specifications()[0]} | ACTIVATIONS | {"labels": CLASSES, "layers": LAYERS},
     "evaluate_all": ACTIVATIONS
     | {"labels": CLASSES, "layers": LAYERS, "histogram": np.ones((10, 12), int), "chosen": specifications()[:2]},
     "firing": ACTIVATIONS | {"rule": "top:0.2"},
     "firing_entropy": FIRING | {"correction": None},
     "flexibility": {"tracked": GROUPINGS},
+    "granulated_kendall": RANKED | {"slack": 0},
     "graph_from_counts": {"counts": GRAPH, "density": 0.3},
     "graph_from_pairs": {"neurons": 4, "rows": [0, 1], "columns": [2, 3], "weights": [1.0, 2.0]},
     "graph_in_blocks": FIRING | {"density": 0.3, "jobs": 1, "blocks": 2},
+    "half_probe_reliability": {"first": SERIES, "second": OTHER, "span": 2.0, "least": 0.8, "share": 0.05},
     "holm": {"p_values": [0.1, 0.2, 0.3]},
+    "intraclass_correlation": {"ratings": RUNS},
+    "kendall": {"measure": SERIES, "performance": OTHER},
     "layered_graph": FIRING | {"layers": LAYERS, "density": 0.3},
     "layer_spread": SIGNED | {"labels": CLASSES, "layers": LAYERS, "top": 2},
     "left_out_rise": {"series": RUNS, "window": 3},
@@ -121,19 +135,27 @@ GOOD: dict[str, dict[str, Any]] = {
     "record": {"name": "x", "value": 1.0, "unit": "s", "low": 0.5, "high": 2.0},
     "released_entropy": ACTIVATIONS | {"bins": 4},
     "released_graph": ACTIVATIONS | {"labels": CLASSES, "layers": LAYERS, "keep": 0.5},
+    "residual_correlation": {"measures": RUNS, "accuracies": RUNS[::-1], "rng": 0}
+    | {"method": "pearson", "level": 0.9, "permutations": 30},
     "saturating_curve": {"time": TIME, "constant": 3.0},
     "search_alone": FIRING | {"density": 0.3, "seeds": 1, "repeats": 2},
     "session_permutation": {"measures": RUNS, "accuracies": RUNS[::-1], "rng": 0}
     | {"method": "pearson", "alternative": "less", "permutations": 30},
     "shuffled_classes": LABELLED | {"communities": GROUPS, "rng": 0, "draws": 2},
+    "sign_errors": RANKED | {"noise": 0.1, "direction": 1, "slack": 0, "least": 1},
     "sign_flip": {"differences": SERIES, "rng": 0, "alternative": "less", "flips": 50},
     "specification_table": {"values": COLUMN, "accuracies": OTHER, "noise": LEVELS, "draws": 20},
+<<<<<<< HEAD
     "subclass_selectivity": SIGNED | {"subclasses": CLASSES, "labels": CLASSES // 2, "top": 3},
     "subclass_silhouette": ACTIVATIONS | {"subclasses": CLASSES, "labels": CLASSES // 2, "layers": LAYERS, "top": 2},
+=======
+    "t_interval": {"values": SERIES, "level": 0.9},
+>>>>>>> 927d014 (A room for what a measure of networks is worth: words, reliability, rankings, added variance)
     "to_networkx": {"graph": GRAPH},
     "total_correlation": FIRING | {"block": 3, "seed": 0, "blocks": 4, "correction": None},
     "track_communities": {"partitions": GROUPINGS, "minimum": 0.3},
     "turning_point": {"values": SERIES, "epochs": TIME, "window": 3},
+    "two_way_residuals": {"table": RUNS},
     "unique_share": FIRING,
     "well_defined_communities": {"graph": GRAPH, "labels": GROUPS},
     "when_reached": {"levels": SERIES, "values": OTHER, "targets": [0.2, 0.4]},
@@ -154,12 +176,18 @@ NAN_IS_KNOWN |= {
     ("record", "unit"),
     ("alluvial", "names"),
 }
-TEXT_IS_KNOWN = {("between_conditions", "condition"), ("record", "name"), ("record", "value"), ("record", "unit")}
+TEXT_IS_KNOWN = {("added_variance", "configuration"), ("cluster_correlation", "configuration")}
+TEXT_IS_KNOWN |= {("between_conditions", "condition"), ("record", "name"), ("record", "value"), ("record", "unit")}
 # Results that may be NaN, as their docstrings say.
 MAY_BE_NAN = {"against_chance", "between_searches", "bootstrap_interval", "compare_partitions", "correlation", "holm"}
 MAY_BE_NAN |= {"correlation_test", "detrended_correlation", "difference_correlation", "flexibility", "left_out_rise"}
 MAY_BE_NAN |= {"measure_nulls", "partial_correlation", "search_alone", "shuffled_classes", "turning_point"}
+<<<<<<< HEAD
 MAY_BE_NAN |= {"class_agreement", "measure_matched", "neural_collapse", "when_reached"}
+=======
+MAY_BE_NAN |= {"when_reached", "added_variance", "conditional_information", "equivalence_test", "granulated_kendall"}
+MAY_BE_NAN |= {"half_probe_reliability", "kendall", "t_interval"}
+>>>>>>> 927d014 (A room for what a measure of networks is worth: words, reliability, rankings, added variance)
 
 
 def damaged_sparse(change: str) -> Any:
