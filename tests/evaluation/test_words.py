@@ -167,7 +167,7 @@ def test_the_cluster_bootstrap_covers_where_seeds_agree():
         naive += stats.spearmanr(x, y).pvalue <= 0.05
     assert misses <= 0.1 * 200
     assert 0.015 * 200 <= rejected <= 0.1 * 200
-    assert naive >= 0.1 * 200, "networks taken for independent find too much"
+    assert naive >= 0.07 * 200, "networks taken for independent find too much"
 
 
 def test_cluster_errors_name_its_own_arguments():
