@@ -71,13 +71,14 @@ def test_residual_correlation_ignores_drift_level_and_unit(rng):
     each = [stats.pearsonr(*pair).statistic for pair in zip(*map(two_way_residuals, (measure, accuracy)), strict=True)]
     assert found.value == pytest.approx(np.mean(each))
     interval = stats.ttest_1samp(each, 0).confidence_interval(0.9)
-    assert found.inner == pytest.approx((interval.low, interval.high))
+    half = (interval.high - interval.low) / 2 * np.sqrt(9 / 8)
+    assert found.inner == pytest.approx((found.value - half, found.value + half))
 
 
 def test_the_residual_test_keeps_its_size_and_has_power():
     """10 runs of 20 epochs, 400 simulations: 5 % of p values up to .05 without an effect, all of them with r = .5.
 
-    "No association" is said of 96 % of the first, "supported" of 82 % of the second: measured here.
+    "No association" is said of 96 % of the first, "supported" of 80 % of the second; the intervals cover 95 %.
     """
     rng = np.random.default_rng(1)
     p = {
@@ -87,10 +88,10 @@ def test_the_residual_test_keeps_its_size_and_has_power():
     assert 0.03 <= rejected[0] <= 0.075
     assert rejected[0.5] >= 0.98
     covered = {r: np.mean([found.low <= r <= found.high for found in each]) for r, each in p.items()}
-    assert min(covered.values()) >= 0.92
+    assert 0.93 <= min(covered.values()) <= max(covered.values()) <= 0.975
     words = {r: [word_of(found) for found in each] for r, each in p.items()}
     assert words[0].count("no association") >= 0.93 * 400, "10 runs are enough to rule .3 out"
-    assert words[0.5].count("supported") >= 0.75 * 400
+    assert words[0.5].count("supported") >= 0.74 * 400
     assert "contradicted" not in words[0.5]
     assert "no association" not in words[0.5]
 
