@@ -230,11 +230,8 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "show_table": lambda: {"table": SERIES, "caption": "What it holds.", "digits": 2, "names": ["epoch"]},
     "shuffle_table": lambda: {"rows": shuffled()},
     "simple_accuracies": lambda: {"data": digits(), "examples": 100},
-<<<<<<< HEAD
     "spectral_norms": lambda: {"weights": WEIGHTS},
-=======
     "spearman_brown": lambda: {"reliability": 0.5, "times": 2.0},
->>>>>>> 927d014 (A room for what a measure of networks is worth: words, reliability, rankings, added variance)
     "specification_curve": lambda: {"table": curve()},
     "switch_table": lambda: {"rows": switches()},
     "switch_words": lambda: {"rows": switches()},

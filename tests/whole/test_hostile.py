@@ -54,12 +54,9 @@ EVENTS = TWO | {"change": 0.1}
 # A call of each function that works; one or two of its arguments are then replaced.
 GOOD: dict[str, dict[str, Any]] = {
     "CofiringCounter": {"neurons": 12, "classes": 4},
-<<<<<<< HEAD
     "active_entropy": {"counts": np.ones((5, 12))},
-=======
     "added_variance": {"performance": SERIES, "baselines": RUNS.T[:, :2].repeat(2, 0)[:10], "measure": OTHER}
     | {"configuration": TIME, "rng": 0, "folds": 2, "repeats": 1, "level": 0.9, "draws": 30},
->>>>>>> 927d014 (A room for what a measure of networks is worth: words, reliability, rankings, added variance)
     "activation_histogram": ACTIVATIONS | {"bins": 5},
     "activation_pattern_graph": FIRING | {"density": 0.2, "device": "cpu"},
     "against_chance": EVENTS | {"rng": 0, "draws": 3},
@@ -145,12 +142,9 @@ GOOD: dict[str, dict[str, Any]] = {
     "sign_errors": RANKED | {"noise": 0.1, "direction": 1, "slack": 0, "least": 1},
     "sign_flip": {"differences": SERIES, "rng": 0, "alternative": "less", "flips": 50},
     "specification_table": {"values": COLUMN, "accuracies": OTHER, "noise": LEVELS, "draws": 20},
-<<<<<<< HEAD
     "subclass_selectivity": SIGNED | {"subclasses": CLASSES, "labels": CLASSES // 2, "top": 3},
     "subclass_silhouette": ACTIVATIONS | {"subclasses": CLASSES, "labels": CLASSES // 2, "layers": LAYERS, "top": 2},
-=======
     "t_interval": {"values": SERIES, "level": 0.9},
->>>>>>> 927d014 (A room for what a measure of networks is worth: words, reliability, rankings, added variance)
     "to_networkx": {"graph": GRAPH},
     "total_correlation": FIRING | {"block": 3, "seed": 0, "blocks": 4, "correction": None},
     "track_communities": {"partitions": GROUPINGS, "minimum": 0.3},
@@ -182,12 +176,9 @@ TEXT_IS_KNOWN |= {("between_conditions", "condition"), ("record", "name"), ("rec
 MAY_BE_NAN = {"against_chance", "between_searches", "bootstrap_interval", "compare_partitions", "correlation", "holm"}
 MAY_BE_NAN |= {"correlation_test", "detrended_correlation", "difference_correlation", "flexibility", "left_out_rise"}
 MAY_BE_NAN |= {"measure_nulls", "partial_correlation", "search_alone", "shuffled_classes", "turning_point"}
-<<<<<<< HEAD
-MAY_BE_NAN |= {"class_agreement", "measure_matched", "neural_collapse", "when_reached"}
-=======
-MAY_BE_NAN |= {"when_reached", "added_variance", "conditional_information", "equivalence_test", "granulated_kendall"}
+MAY_BE_NAN |= {"class_agreement", "measure_matched", "neural_collapse", "added_variance", "conditional_information"}
+MAY_BE_NAN |= {"when_reached", "equivalence_test", "granulated_kendall"}
 MAY_BE_NAN |= {"half_probe_reliability", "kendall", "t_interval"}
->>>>>>> 927d014 (A room for what a measure of networks is worth: words, reliability, rankings, added variance)
 
 
 def damaged_sparse(change: str) -> Any:
