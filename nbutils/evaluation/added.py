@@ -102,10 +102,9 @@ def added_variance(
     errors = np.zeros((3, len(y)))
     for _ in range(repeats):
         fold = _dealt(index, folds, rng)
-        errors += [
-            _left_out_errors(outcome, columns[:, :width], index, fold, rng)
-            for width in (0, base.shape[1], base.shape[1] + 1)
-        ]
+        inner = {k: _dealt(index[fold != k], folds, rng) for k in range(folds)}
+        widths = 0, base.shape[1], base.shape[1] + 1
+        errors += [_left_out_errors(outcome, columns[:, :width], fold, inner) for width in widths]
     return _gain(np.array([np.bincount(index, row) for row in errors]), level, draws, rng)
 
 
@@ -135,17 +134,14 @@ def _dealt(index: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarra
     return (rng.permutation(len(present)) % folds)[place]
 
 
-def _left_out_errors(
-    y: np.ndarray, x: np.ndarray, index: np.ndarray, fold: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
+def _left_out_errors(y: np.ndarray, x: np.ndarray, fold: np.ndarray, inner: dict[int, np.ndarray]) -> np.ndarray:
     """Squared error of each network, predicted from the other folds; without a column, by their mean."""
-    found, folds = np.empty(len(y)), int(fold.max()) + 1
-    for k in range(folds):
+    found = np.empty(len(y))
+    for k, within in inner.items():
         out = fold == k
         if x.shape[1]:
-            inner = _dealt(index[~out], folds, rng)
-            loss = [((_predicted(x[~out], y[~out], inner == i) - y[~out][inner == i, None]) ** 2).sum(axis=0)
-                    for i in range(folds)]  # fmt: skip
+            loss = [((_predicted(x[~out], y[~out], within == i) - y[~out][within == i, None]) ** 2).sum(axis=0)
+                    for i in range(len(inner))]  # fmt: skip
             best = int(np.sum(loss, axis=0).argmin())
             predicted = _predicted(x, y, out)[:, best]
         else:

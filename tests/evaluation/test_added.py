@@ -48,6 +48,15 @@ def test_it_is_near_the_cross_validation_of_scikit_learn(rng):
         assert value == pytest.approx(r2_score(y, predicted), abs=0.03)
 
 
+def test_a_measure_that_says_nothing_new_gains_nothing(rng):
+    """Baselines alone meet the same folds, inner and outer: a constant changes not a digit."""
+    base = rng.normal(size=(120, 2))
+    found = added_variance(base[:, 0] + rng.normal(size=120), base, np.ones(120), NETWORKS, 0, repeats=2)
+    assert found.gain.value == pytest.approx(0, abs=1e-12)
+    assert found.gain.low == pytest.approx(0, abs=1e-12)
+    assert found.full == pytest.approx(found.baselines)
+
+
 def test_seeds_of_a_configuration_stay_together():
     """Performance and measure are the configuration's own numbers: seeds apart, one would predict the other."""
     rng = np.random.default_rng(11)
