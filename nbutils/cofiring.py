@@ -178,11 +178,12 @@ def _pairs(
     from nbutils.support import loops
 
     def of(strip: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        tile, most = strips[strip] // 64, 64 * (packed.neurons - strips[strip]) + 1
+        tile = strips[strip] // 64
         counts = np.empty((len(tiles) - tile, 64, 64), np.uint32) if (counted := kept[strip]) is None else counted
-        room = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.uint32)
-        found = loops.heavy_pairs(tiles, packed.neurons, tile, least, counts, counted is not None, *room)
-        return tuple(part[:found].copy() for part in room)
+        number = loops.count_heavy(tiles, packed.neurons, tile, least, counts, counted is not None)
+        room = np.empty(number + 1, np.int32), np.empty(number + 1, np.int32), np.empty(number + 1, np.uint32)
+        loops.heavy_pairs(packed.neurons, tile, least, counts, *room)
+        return tuple(part[:number] for part in room)
 
     least = np.uint32(min(threshold, 2**32 - 1))
     parts = in_threads(of, range(len(strips)), packed.heavy)

@@ -286,33 +286,45 @@ def add_to_histogram(tiles: np.ndarray, neurons: int, a: int, histogram: np.ndar
 
 
 @loop
+def count_heavy(tiles: np.ndarray, neurons: int, a: int, least: np.uint32, kept: np.ndarray, counted: bool) -> int:
+    """How many pairs of the same rows have a count of `least`, above 0, or more; counts them first if they are not yet.
+
+    Their counts are in `kept`, or put there where they are not `counted`.
+    """
+    number = 0
+    for b in range(a, tiles.shape[0]):
+        if not counted:
+            _count_tile(tiles, a, b, kept, b - a)
+        for i in range(min(TILE, neurons - a * TILE)):
+            for j in range(i + 1 if a == b else 0, TILE):
+                number += kept[np.uint64(b - a), np.uint64(i), np.uint64(j)] >= least
+    return number
+
+
+@loop
 def heavy_pairs(
-    tiles: np.ndarray,
     neurons: int,
     a: int,
     least: np.uint32,
     kept: np.ndarray,
-    counted: bool,
     first: np.ndarray,
     second: np.ndarray,
     counts: np.ndarray,
-) -> int:
-    """Pairs of the same rows whose count is `least` or more: (i, j, count), sorted; returns how many.
-
-    Their counts are in `kept`, or put there where they are not `counted` yet. There is room for all pairs and one more:
-    what is lighter is written too, and written over.
-    """
-    if not counted:
-        for b in range(a, tiles.shape[0]):
-            _count_tile(tiles, a, b, kept, b - a)
-    number = 0
+) -> None:
+    """These pairs: (i, j, count), sorted. There is room for them and one more: lighter ones are written over."""
+    number = np.uint64(0)
     for i in range(min(TILE, neurons - a * TILE)):
-        for b in range(a, tiles.shape[0]):
-            for j in range(i + 1 if a == b else 0, min(TILE, neurons - b * TILE)):
-                count = kept[b - a, i, j]
-                first[number], second[number], counts[number] = a * TILE + i, b * TILE + j, count
-                number += count >= least
-    return number
+        for tile in range(kept.shape[0]):
+            for start in range(0, TILE, 16):
+                most = np.uint32(0)
+                for j in range(start, start + 16):  # at once, in vectors: in a sparse graph nearly all are lighter
+                    most = max(most, kept[np.uint64(tile), np.uint64(i), np.uint64(j)])
+                if most < least:
+                    continue
+                for j in range(max(start, i + 1) if tile == 0 else start, start + 16):
+                    count = kept[np.uint64(tile), np.uint64(i), np.uint64(j)]
+                    first[number], second[number], counts[number] = a * TILE + i, (a + tile) * TILE + j, count
+                    number += np.uint64(count >= least)
 
 
 @loop
