@@ -11,7 +11,7 @@ import numpy as np
 import nbutils as nb
 from benchmarks.graphs import words
 from benchmarks.harness import Comparison, Curve, run_script, seconds
-from benchmarks.memory import peak
+from benchmarks.memory import with_peak
 from nbutils.cofiring import pack_firing
 from nbutils.support.workers import run_tasks
 
@@ -123,10 +123,8 @@ def blocks(quick: bool) -> list[Comparison]:
 def _measured(peaks: list[float], jobs: int, task: Callable[[Any], Any], items: list[Any]) -> Iterator[tuple[Any, Any]]:
     """Run the blocks in processes of one thread each, and note the largest memory that each needed."""
     preload = ("nbutils.graphs", "nbutils.support.loops")
-    for item, (result, most) in run_tasks(partial(_peak, task), items, jobs, fresh=True, preload=preload, threads=1):
+    for item, (result, most) in run_tasks(
+        partial(with_peak, task), items, jobs, fresh=True, preload=preload, threads=1
+    ):
         peaks.append(most)
         yield item, result
-
-
-def _peak(task: Callable[[Any], Any], item: Any) -> tuple[Any, float]:
-    return task(item), peak()

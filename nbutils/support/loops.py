@@ -438,12 +438,12 @@ def first_flaw(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, tolera
         first, end = place[i], indptr[i + 1]
         if first < end and indices[first] <= i:
             return LOOP if indices[first] == i else ASYMMETRIC
-        for entry in range(first, end):
-            j = indices[entry]
-            other = place[j]
-            if other == indptr[j + 1] or indices[other] != i or abs(data[other] - data[entry]) > tolerance:
+        for entry in range(np.uint64(first), np.uint64(end)):
+            j = np.uint64(indices[entry])
+            other = np.uint64(place[j])
+            if other == indptr[j + np.uint64(1)] or indices[other] != i or abs(data[other] - data[entry]) > tolerance:
                 return ASYMMETRIC
-            place[j] = other + 1
+            place[j] += 1
     return 0
 
 
@@ -457,11 +457,11 @@ def inside_weights(
         if own < 0:
             continue
         strength, shared = 0.0, 0.0
-        for entry in range(indptr[i], indptr[i + 1]):
+        for entry in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             weight = data[entry]
             strength += weight
             # Without a branch, which the processor would guess wrong half the time.
-            shared += weight if group[indices[entry]] == own else 0.0
+            shared += weight if group[np.uint64(indices[entry])] == own else 0.0
         total[own] += strength
         inside[own] += shared
 
