@@ -319,6 +319,16 @@ def resampled_spearman(x: np.ndarray, y: np.ndarray, resamples: Sequence[np.ndar
     return np.clip(found, -1, 1)
 
 
+def runs_by_epochs(measures: Any, accuracies: Any, least: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two tables of one shape, (runs, epochs), with at least so many of each."""
+    m = as_table(measures, "measures", "(runs, epochs)")
+    a = as_table(accuracies, "accuracies", "(runs, epochs)")
+    if m.shape != a.shape or min(m.shape) < least:
+        wanted = f"(runs >= {least}, epochs >= {least})"
+        raise ValueError(f"measures and accuracies must both be {wanted}, received {m.shape} and {a.shape}")
+    return m, a
+
+
 def session_permutation(
     measures: Any,
     accuracies: Any,
@@ -358,12 +368,7 @@ def session_permutation(
     References:
         Harris (2020), "Nonsense correlations in neuroscience", doi:10.1101/2020.11.29.402719.
     """
-    m = as_table(measures, "measures", "(runs, epochs)")
-    a = as_table(accuracies, "accuracies", "(runs, epochs)")
-    if m.shape != a.shape or min(m.shape) < 2:
-        raise ValueError(
-            f"measures and accuracies must both be (runs >= 2, epochs >= 2), received {m.shape} and {a.shape}"
-        )
+    m, a = runs_by_epochs(measures, accuracies, least=2)
     check_alternative(alternative)
     permutations, rng = as_count(permutations, "permutations", most=MOST_DRAWS), as_rng(rng)
     table = pairwise_correlation(m, a, method)

@@ -110,7 +110,9 @@ class _Waiting:
     trying = False  # in any of them: a pass that only shows shapes
 
     def __init__(self, model: nn.Module, readings: dict[str, Reading], threshold: float) -> None:
-        self.model, self.readings, self.threshold, self._limit = model, readings, threshold, np.float32(threshold)
+        self.model, self.readings, self.threshold = model, readings, threshold
+        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is exceeded by none or by all
+            self._limit = np.float32(threshold)
         self.names, self.counter = list(readings), CofiringCounter()
         self.counter.source = self.flush
         self._noted: dict[str, tuple] | None = None  # in a pass that counts: values, the whole output, its version

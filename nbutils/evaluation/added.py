@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import Ridge
 
-from nbutils.evaluation.words import NAN, Estimate
+from nbutils.evaluation.words import NAN, Estimate, inner_level
 from nbutils.stats import LEAST_SPREAD, MOST_DRAWS, sign_flip
 from nbutils.support.arguments import checked
-from nbutils.support.checks import as_count, as_groups, as_rng, as_series, as_table, ordinary, require_level, shown
+from nbutils.support.checks import as_count, as_groups, as_rng, as_series, as_table, ordinary
 
 PENALTIES = np.logspace(-3, 3, 7)  # of ridge regression on standardised columns, times the number of networks / 100
 
@@ -87,12 +87,10 @@ def added_variance(
     y, base = as_series(performance, "performance"), as_table(baselines, "baselines", "(networks, baselines)")
     m, groups, rng = as_series(measure, "measure"), as_groups(configuration, "configuration"), as_rng(rng)
     folds, repeats = as_count(folds, "folds", least=2, most=100), as_count(repeats, "repeats", most=1000)
-    level, draws = require_level(level), as_count(draws, "draws", most=MOST_DRAWS)
+    levels, draws = (level, inner_level(level)), as_count(draws, "draws", most=MOST_DRAWS)
     if not len(y) == len(base) == len(m) == len(groups) or not base.shape[1]:
         shapes = f"{y.shape}, {base.shape}, {m.shape}, {groups.shape}"
         raise ValueError(f"performance, baselines, measure, configuration must be one per network, received {shapes}")
-    if level <= 0.5:
-        raise ValueError(f"level must lie between 0.5 and 1, received {shown(level)}")
     index = np.unique(groups, return_inverse=True)[1]
     if (count := int(index.max(initial=-1)) + 1) < 2 * folds:
         raise ValueError(f"configuration must take at least {2 * folds} values for {folds} folds, received {count}")
@@ -105,16 +103,16 @@ def added_variance(
         inner = {k: _dealt(index[fold != k], folds, rng) for k in range(folds)}
         widths = 0, base.shape[1], base.shape[1] + 1
         errors += [_left_out_errors(outcome, columns[:, :width], fold, inner) for width in widths]
-    return _gain(np.array([np.bincount(index, row) for row in errors]), level, draws, rng)
+    return _gain(np.array([np.bincount(index, row) for row in errors]), levels, draws, rng)
 
 
-def _gain(errors: np.ndarray, level: float, draws: int, rng: np.random.Generator) -> Added:
+def _gain(errors: np.ndarray, levels: tuple[float, float], draws: int, rng: np.random.Generator) -> Added:
     """From squared errors of the mean, the baselines and all columns, summed by configuration: shape (3, ...)."""
     mean, without, full = errors.sum(axis=1)
     chosen = rng.multinomial(errors.shape[1], np.full(errors.shape[1], 1 / errors.shape[1]), size=draws)
     total, *resampled = (chosen @ row for row in errors)
     spread = (resampled[0] - resampled[1]) / total
-    ends = [[float(end) for end in np.quantile(spread, [(1 - c) / 2, (1 + c) / 2])] for c in (level, 2 * level - 1)]
+    ends = [[float(end) for end in np.quantile(spread, [(1 - c) / 2, (1 + c) / 2])] for c in levels]
     test = sign_flip(errors[1] - errors[2], rng, flips=draws)
     gain = Estimate(float((without - full) / mean), *ends[0], tuple(ends[1]), test.p_value)
     return Added(float(1 - without / mean), float(1 - full / mean), gain)
@@ -140,9 +138,10 @@ def _left_out_errors(y: np.ndarray, x: np.ndarray, fold: np.ndarray, inner: dict
     for k, within in inner.items():
         out = fold == k
         if x.shape[1]:
-            loss = [((_predicted(x[~out], y[~out], within == i) - y[~out][within == i, None]) ** 2).sum(axis=0)
-                    for i in range(len(inner))]  # fmt: skip
-            best = int(np.sum(loss, axis=0).argmin())
+            known, loss = y[~out], np.zeros(len(PENALTIES))
+            for i in range(len(inner)):
+                loss += ((_predicted(x[~out], known, within == i) - known[within == i, None]) ** 2).sum(axis=0)
+            best = int(loss.argmin())
             predicted = _predicted(x, y, out)[:, best]
         else:
             predicted = y[~out].mean()

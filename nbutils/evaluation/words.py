@@ -10,7 +10,14 @@ import numpy as np
 from scipy import stats
 
 from nbutils.evaluation.reliability import Reliability
-from nbutils.stats import LEAST_SPREAD, MOST_DRAWS, between_conditions, correlation, session_permutation
+from nbutils.stats import (
+    LEAST_SPREAD,
+    MOST_DRAWS,
+    between_conditions,
+    correlation,
+    runs_by_epochs,
+    session_permutation,
+)
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_groups, as_rng, as_series, as_table, is_number, require_level, shown
 
@@ -112,7 +119,7 @@ def equivalence_test(values: Any, bound: float, level: float = 0.95) -> tuple[fl
     References:
         Schuirmann (1987), doi:10.1007/BF01068419; Lakens (2017), doi:10.1177/1948550617697177.
     """
-    array, inner = as_series(values), _inner_level(level)
+    array, inner = as_series(values), inner_level(level)
     if not is_number(bound) or bound < LEAST_SPREAD:
         raise ValueError(f"bound must be a number above 0, received {shown(bound)}")
     if len(array) < 2:
@@ -196,13 +203,8 @@ def residual_correlation(
     References:
         Harris (2020), "Nonsense correlations in neuroscience", doi:10.1101/2020.11.29.402719, on permuting sessions.
     """
-    m = as_table(measures, "measures", "(runs, epochs)")
-    a = as_table(accuracies, "accuracies", "(runs, epochs)")
-    if m.shape != a.shape or min(m.shape) < 3:
-        raise ValueError(
-            f"measures and accuracies must both be (runs >= 3, epochs >= 3), received {m.shape} and {a.shape}"
-        )
-    inner, own = _inner_level(level), (two_way_residuals(m), two_way_residuals(a))
+    m, a = runs_by_epochs(measures, accuracies, least=3)
+    inner, own = inner_level(level), (two_way_residuals(m), two_way_residuals(a))
     test = session_permutation(*own, rng, method=method, alternative="two-sided", permutations=permutations)
     each = np.clip([correlation(*pair, method) for pair in zip(*own, strict=True)], -1, 1)
     each = test.statistic + (each - test.statistic) * np.sqrt((len(each) - 1) / (len(each) - 2))
@@ -247,7 +249,7 @@ def cluster_correlation(
     References:
         Field and Welsh (2007), doi:10.1111/j.1467-9868.2007.00593.x, on bootstrapping clusters.
     """
-    inner, seed = _inner_level(level), int(as_rng(rng).integers(2**32))  # both intervals from the same resamples
+    inner, seed = inner_level(level), int(as_rng(rng).integers(2**32))  # both intervals from the same resamples
     m, p = as_series(measure, "measure"), as_series(performance, "performance")
     c, draws = as_groups(configuration, "configuration"), as_count(draws, "draws", most=MOST_DRAWS)
     if not m.shape == p.shape == c.shape:
@@ -329,7 +331,8 @@ def _require_rules(threshold: float, direction: int, bound: float | None, adjust
         raise ValueError(f"adjusted must lie in [0, 1], received {shown(adjusted)}")
 
 
-def _inner_level(level: float) -> float:
+def inner_level(level: float) -> float:
+    """Confidence of the interval that two one-sided tests at 1 - `level` make together: 2 level - 1."""
     level = require_level(level)
     if level <= 0.5:
         raise ValueError(f"level must lie between 0.5 and 1, received {shown(level)}")

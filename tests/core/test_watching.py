@@ -360,6 +360,15 @@ def test_large_but_finite_activations_are_counted():
     assert (counter.counts() == 30).all()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("threshold", "examples"), [(1e300, 0), (-1e300, 30)])
+def test_thresholds_beyond_single_precision_are_exceeded_by_none_or_by_all(threshold, examples):
+    net = nn.Sequential(nn.Identity())
+    with count_cofiring(net, threshold=threshold) as counter:
+        net(torch.randn(30, 6))
+    assert (counter.counts() == examples).all()
+
+
 def test_a_watch_holds_the_batches_of_a_loader(net):
     inputs, labels = torch.randn(50, 6), torch.arange(50) % 3
     data = TensorDataset(inputs, labels)
