@@ -43,6 +43,7 @@ def test_two_processes(fired):
     assert same(graph_in_blocks(fired, 0.03, jobs=2), activation_pattern_graph(fired, 0.03))
 
 
+@pytest.mark.release
 def test_a_dask_cluster(fired):
     with dask_runner(LOCAL, 2) as (run, _):
         assert same(graph_in_blocks(fired, 0.03, run=run, blocks=4), activation_pattern_graph(fired, 0.03))

@@ -67,6 +67,7 @@ def test_seeds_of_a_configuration_stay_together():
     assert found.gain.value < 0.05
 
 
+@pytest.mark.release
 @pytest.mark.slow(4)
 def test_words_on_simulated_networks():
     """50 simulations each: no gain is never supported, a gain of about .15 nearly always is."""

@@ -35,6 +35,7 @@ def begin(script: str, cache: object, jobs: int = 2) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=surroundings)
 
 
+@pytest.mark.release
 @pytest.mark.slow(10)
 def test_compiled_once_and_found_again(tmp_path):
     first, *rest = begin(START + WAIT, tmp_path).communicate(timeout=120)[0].split("\n")
