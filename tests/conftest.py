@@ -82,6 +82,20 @@ def warm_server() -> None:
     assert list(run_tasks(abs, [-1], 1, fresh=True, preload=preload)) == [(-1, 1)]
 
 
+@pytest.fixture(scope="session")
+def check_outputs() -> Callable[[str, list], None]:
+    """Holds the cells of an executed page against what every page must show."""
+
+    def check(name: str, cells: list) -> None:
+        outputs = [output for cell in cells if cell["cell_type"] == "code" for output in cell["outputs"]]
+        kinds = {output["output_type"] for output in outputs}
+        assert not kinds & {"error", "stream"}, f"{name}: pages show results, not streams"
+        without = {"synthesis", "robustness", "sweep_report", "speed"}  # a box with a verdict
+        assert any("nb-callout" in "".join(o.get("data", {}).get("text/html", "")) for o in outputs) or name in without
+
+    return check
+
+
 @pytest.fixture
 def execute_page(warm_server: None, root: Path, tmp_path: Path) -> Callable[..., Outcome]:
     """Execute a template as a sweep does, in a warm kernel that works in the test's folder."""

@@ -120,20 +120,11 @@ def options_for(name: str, folder: Path, tables_here: Callable[[], None]) -> dic
     return {key: value for key, value in smoke.items() if key in fields}
 
 
-def check_outputs(name: str, cells: list) -> None:
-    outputs = [o for c in cells if c.cell_type == "code" for o in c.outputs]
-    assert not [o for o in outputs if o.output_type in ("error", "stream")], "pages show results, not streams"
-    assert any("nb-callout" in o.get("data", {}).get("text/html", "") for o in outputs) or name in (
-        "synthesis",
-        "robustness",
-        "sweep_report",
-        "speed",
-    )
-
-
+@pytest.mark.release
 @pytest.mark.slow(5)
 @pytest.mark.parametrize("name", NAMES)
-def test_it_runs(name, tmp_path, tables_here, execute_page):
+def test_it_runs(name, tmp_path, tables_here, execute_page, check_outputs):
+    """By itself; `make test` runs each in the small book, see tests/book/test_book.py."""
     outcome = execute_page(name, **options_for(name, tmp_path, tables_here))
     assert outcome.status == "done", outcome.reason
     check_outputs(name, nbformat.reads(outcome.notebook, as_version=4).cells)
@@ -142,7 +133,7 @@ def test_it_runs(name, tmp_path, tables_here, execute_page):
 @pytest.mark.release
 @pytest.mark.slow(15)
 @pytest.mark.parametrize("name", ["h2_modularity", "evolution"])
-def test_plain_papermill_runs_it(name, tmp_path, tables_here):
+def test_plain_papermill_runs_it(name, tmp_path, tables_here, check_outputs):
     options = options_for(name, tmp_path, tables_here)
     command = [sys.executable, "-m", "papermill", str(FOLDER / f"{name}.ipynb"), str(tmp_path / "out.ipynb")]
     given = [word for key, value in options.items() for word in ("-p", key, str(value))]
@@ -182,7 +173,8 @@ def test_a_page_of_committed_tables_refuses_what_these_do_not_follow(execute_pag
     assert words in outcome.reason
 
 
-@pytest.mark.slow(5)
+@pytest.mark.release
+@pytest.mark.slow(35)
 def test_defaults_run_on_their_own(execute_page):
     outcome = execute_page("h2_modularity")
     assert outcome.status == "done", outcome.reason
