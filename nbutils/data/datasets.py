@@ -40,6 +40,8 @@ class Dataset:
         origin: which version of the data set this is.
         licence: as its publisher states it; empty where we do not know.
         citation: whom to cite.
+        standard: None where inputs lie in [0, 1]; else (gain, offset), float32, shape (pixels,) each: pixels * gain +
+            offset have mean 0 and deviation 1 over the training images of that name, channel by channel.
     """
 
     name: str
@@ -57,10 +59,11 @@ class Dataset:
     origin: str = "as an installed package carries it"
     licence: str = ""
     citation: str = ""
+    standard: tuple[np.ndarray, np.ndarray] | None = None
 
     @cached_property
     def train_inputs(self) -> np.ndarray:
-        """Training images as a network takes them, float32 in [0, 1], shape (examples, pixels)."""
+        """Training images as a network takes them, float32, shape (examples, pixels)."""
         return self.to_inputs(self.train_pixels)
 
     @cached_property
@@ -69,8 +72,17 @@ class Dataset:
         return self.to_inputs(self.test_pixels)
 
     def to_inputs(self, pixels: Any) -> Any:
-        """Pixels, an array or a PyTorch tensor, as a network takes them: float32 in [0, 1], of the same shape."""
-        return pixels / np.float32(self.levels) if isinstance(pixels, np.ndarray) else pixels.float() / self.levels
+        """Pixels, an array or a PyTorch tensor, as a network takes them: float32 of the same shape, see `standard`."""
+        plain = isinstance(pixels, np.ndarray)
+        if self.standard is None:
+            return pixels / np.float32(self.levels) if plain else pixels.float() / self.levels
+        if plain:
+            gain, offset = self.standard
+            return pixels * gain + offset
+        import torch  # only where tensors come in
+
+        gain, offset = (torch.from_numpy(part).to(pixels.device) for part in self.standard)
+        return pixels.float() * gain + offset
 
 
 def label_noise(labels: str) -> float:
@@ -100,7 +112,9 @@ def label_noise(labels: str) -> float:
     return share
 
 
-def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:
+def load_dataset(
+    name: str, labels: str = "true", seed: int = 0, preprocessing: str = "unit", examples: int | None = None
+) -> Dataset:
     """Load a data set under a label condition.
 
     A process reads the files of a data set once; after a change of the files, start it anew.
@@ -111,13 +125,16 @@ def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:
         labels: "true"; "random" (every training label redrawn); or "mixed:<share>" (that share of the training labels,
             chosen at random, drawn anew uniformly over all classes, so such a label is right by luck 1 time in 10).
         seed: seed of the redrawing; the split never depends on it.
+        preprocessing: "unit", inputs in [0, 1]; or "standard", mean 0 and deviation 1 over all training images of that
+            name, channel by channel (a channel without any deviation is only centred).
+        examples: how many training images to take, equally many of each class; None takes all.
 
     Returns:
         A :class:`Dataset`. Test labels are always the true ones.
 
     Raises:
-        ValueError: unknown data set or label condition, damaged files, or a negative seed; the message lists what
-            there is.
+        ValueError: unknown data set, label condition or preprocessing, damaged files, a negative seed, or too many
+            examples; the message lists what there is.
         FileNotFoundError: the data set is not there and cannot be downloaded; the message says what to do.
 
     Examples:
@@ -126,7 +143,11 @@ def load_dataset(name: str, labels: str = "true", seed: int = 0) -> Dataset:
         ((1437, 64), 0.4)
     """
     share, seed = label_noise(labels), as_count(seed, "seed", 0)
-    data = _load(full_name(name))
+    if preprocessing not in PREPROCESSING:
+        raise ValueError(f"preprocessing must be one of {', '.join(PREPROCESSING)}, received {shown(preprocessing)}")
+    data = _part(full_name(name), examples)
+    if preprocessing == "standard":
+        data = replace(data, standard=_standard(data.name))
     given = data.train_true.copy()
     rng = np.random.default_rng([seed, 1])
     redrawn = rng.permutation(len(given))[: round(share * len(given))]
@@ -156,7 +177,33 @@ def _mnist_5k() -> tuple[np.ndarray, np.ndarray, int, tuple[int, int], str]:
 
 LOADERS = {"digits": _digits, "mnist-5k": _mnist_5k}
 DATASETS = (*BUILT_IN, *SOURCES)
+PREPROCESSING = ("unit", "standard")
 TITLES = {"digits": "Digits (8×8)", "mnist-5k": "MNIST, 5,000 images"} | {n: s.title for n, s in SOURCES.items()}
+
+
+@lru_cache(maxsize=8)
+def _part(name: str, examples: int | None) -> Dataset:
+    data = _load(name)
+    if examples is None:
+        return data
+    chosen = balanced_indices(data.train_true, examples, "examples")
+    fewer = {"train_pixels": data.train_pixels[chosen], "train_labels": data.train_labels[chosen]}
+    return replace(data, **fewer, train_true=data.train_true[chosen])
+
+
+@lru_cache(maxsize=8)
+def _standard(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Factor and shift of each pixel's place that give every channel mean 0 and deviation 1."""
+    data = _load(name)
+    channels = data.image_shape[2] if len(data.image_shape) > 2 else 1
+    pixels = data.train_pixels.reshape(-1, channels)
+    counts = np.stack([np.bincount(channel, minlength=256) for channel in pixels.T]).astype(np.float64)
+    counts, value = counts / len(pixels), np.arange(256)
+    mean = counts @ value
+    deviation = np.sqrt((counts * (value - mean[:, None]) ** 2).sum(axis=1))
+    gain = 1 / np.where(deviation > 0, deviation, data.levels)
+    places = data.train_pixels.shape[1] // channels
+    return np.tile(gain, places).astype(np.float32), np.tile(-mean * gain, places).astype(np.float32)
 
 
 @lru_cache(maxsize=4)

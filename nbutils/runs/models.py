@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 HIDDEN_LAYERS = "hidden*.relu"  # where a hidden unit's post-non-linearity output is read
+INITIALISATIONS = ("pytorch", "glorot")
 MOST = 5  # networks in a stack; more gain nothing, and their weights leave the cache
 MOST_ON_GPU = 32
 LARGE = 300_000  # parameters from which a network keeps a core busy by itself
@@ -93,28 +94,40 @@ def stack_size(parameters: int, device: str = "cpu") -> int:
 
 
 @checked
-def build_model(model: str, inputs: int, classes: int, dropout: float = 0.0) -> nn.Sequential:
-    """A fully connected ReLU network with PyTorch's default initialisation.
+def build_model(
+    model: str, inputs: int, classes: int, dropout: float = 0.0, initialisation: str = "pytorch"
+) -> nn.Sequential:
+    """A fully connected ReLU network, not trained yet.
 
     Args:
         model: see :func:`nbutils.runs.models.hidden_widths`.
         inputs: number of input values per example.
         classes: number of outputs.
         dropout: share of a hidden layer's outputs dropped in training, in [0, 1).
+        initialisation: "pytorch", weights and biases uniform within 1 / sqrt(inputs of the layer); or "glorot", weights
+            uniform within sqrt(6 / (inputs + outputs)) and biases 0, as Keras has them.
 
     Returns:
         Blocks `hidden1`, `hidden2`, ..., each of `linear`, `relu` and (when asked for) `dropout`, then `output`.
 
     Raises:
-        ValueError: a bad model name, more than 500 million weights, or `dropout` outside [0, 1).
+        ValueError: a bad model name, more than 500 million weights, `dropout` outside [0, 1), or an unknown
+            initialisation.
 
     Examples:
         >>> build_model("mlp:4", inputs=3, classes=2)[0].relu
         ReLU()
+
+    References:
+        Glorot and Bengio (2010), "Understanding the difficulty of training deep feedforward neural networks".
     """
     inputs, classes = as_count(inputs, "inputs"), as_count(classes, "classes")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout must be at least 0 and below 1, received {shown(dropout)}")
+    if initialisation not in INITIALISATIONS:
+        raise ValueError(
+            f"initialisation must be one of {', '.join(INITIALISATIONS)}, received {shown(initialisation)}"
+        )
     parameter_count(model, inputs, classes)  # refuses what no memory holds
     from torch import nn  # the other functions are about names only
 
@@ -127,4 +140,9 @@ def build_model(model: str, inputs: int, classes: int, dropout: float = 0.0) -> 
         blocks[f"hidden{depth}"] = nn.Sequential(parts)
         width = hidden
     blocks["output"] = nn.Linear(width, classes)
-    return nn.Sequential(blocks)
+    network = nn.Sequential(blocks)
+    if initialisation == "glorot":
+        for linear in (part for part in network.modules() if isinstance(part, nn.Linear)):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+    return network

@@ -25,7 +25,7 @@ def record_runs(specs: Sequence[RunSpec]) -> list[tuple[dict[str, Any], Arrays]]
     """Train networks once, side by side, and record each.
 
     Args:
-        specs: runs that differ in labels and seed only.
+        specs: runs that are alike, see :meth:`nbutils.runs.spec.RunSpec.alike`.
 
     Returns:
         (history and failure, arrays) of each: `{"history": one dict per epoch, "reason": ""}`, where `reason` says why
@@ -39,18 +39,17 @@ def record_runs(specs: Sequence[RunSpec]) -> list[tuple[dict[str, Any], Arrays]]
         >>> [row["epoch"] for row in summary["history"]], arrays["snapshots"]["fired"].shape
         ([0, 1], (2, 1437, 1))
     """
-    shared = specs[0]
     if len({spec.alike() for spec in specs}) != 1:
-        raise ValueError("runs that are made together may differ in labels and seed only")
+        raise ValueError("runs that are made together must have the same data set, kind of network and batches")
     with one_thread(), torch.random.fork_rng(devices=[]):
         recorders = [_Recorder(spec) for spec in specs]
-        settings = TrainingSettings(shared.epochs, shared.batch_size, shared.learning_rate, shared.input_scale)
         models, data = [r.model for r in recorders], [r.data for r in recorders]
-        for epoch in train(models, data, settings, [spec.seed for spec in specs]):
-            for recorder in recorders:
+        settings = [
+            TrainingSettings(s.epochs, s.batch_size, s.learning_rate, s.input_scale, s.weight_decay) for s in specs
+        ]
+        for epochs in train(models, data, settings, [spec.seed for spec in specs], lambda n: recorders[n].over):
+            for recorder, epoch in zip(recorders, epochs, strict=True):
                 recorder.look(epoch)
-            if all(recorder.over for recorder in recorders):
-                break
     return [recorder.result() for recorder in recorders]
 
 
@@ -61,17 +60,21 @@ class _Recorder:
         self.spec, self.data = spec, spec.data()
         self.probe = probe_indices(self.data.train_true, spec.probe)
         torch.manual_seed(spec.seed)
-        model = build_model(spec.model, self.data.train_pixels.shape[1], len(self.data.classes), spec.dropout)
+        sizes = self.data.train_pixels.shape[1], len(self.data.classes)
+        model = build_model(spec.model, *sizes, spec.dropout, spec.initialisation)
         self.model = model.to(spec.device).eval()  # a stack trains it, with dropout of its own
         self.first = self.last = _weights(self.model)
         self.checkpoints: list[dict[str, np.ndarray]] = []
         self.history: list[dict[str, Any]] = []
-        self.reason, self.over = "", False
+        self.reason, self.over, self.seen = "", False, -1
         self.snapshots: dict[str, list[np.ndarray]] = {}
 
     def look(self, epoch: int) -> None:
-        """Note the state of the network; once it is over for this one, nothing more."""
-        if self.over:
+        """Note the state of the network after an epoch that was not seen yet; once it is over for this one, no more."""
+        if self.over or epoch == self.seen:
+            return
+        self.seen = epoch
+        if not self.spec.every_epoch and 0 < epoch < self.spec.epochs and not self._arrived():
             return
         self.last = _weights(self.model)
         try:
@@ -91,7 +94,21 @@ class _Recorder:
             self.checkpoints.append(self.last)
         for name, values in self._snapshot(layers).items():
             self.snapshots.setdefault(name, []).append(values)
-        self.over = self.spec.stop_at is not None and state.train_accuracy >= self.spec.stop_at
+        self.over = self._reached(state.train_loss, state.train_accuracy)
+
+    def _arrived(self) -> bool:
+        """Whether training ends here, though the epoch is none that is recorded."""
+        if self.spec.stop_at is None and self.spec.stop_loss is None:
+            return False
+        try:
+            logits = self._capture(self.data.train_pixels, "output")["output"]
+        except NonFiniteError:
+            return True
+        return self._reached(*score(logits, self.data.train_labels))
+
+    def _reached(self, loss: float, accuracy: float) -> bool:
+        at, below = self.spec.stop_at, self.spec.stop_loss
+        return (at is not None and accuracy >= at) or (below is not None and loss <= below)
 
     def result(self) -> tuple[dict[str, Any], Arrays]:
         """All that is stored."""

@@ -120,7 +120,7 @@ class Run:
         """Activation pattern matrix over the probe set after an epoch, boolean, shape (probe, neurons).
 
         Args:
-            epoch: 0 (untrained) up to `last_epoch`; -1 is the last.
+            epoch: 0 (untrained) up to `last_epoch`, those between only where every epoch was recorded; -1 is the last.
             rule: None for the run's own firing rule, or "positive".
         """
         key = {None: "fired", self.spec.firing: "fired", "positive": "positive"}.get(rule)
@@ -128,18 +128,23 @@ class Run:
             raise ValueError(
                 f"rule must be {self.spec.firing!r} or 'positive', which this run stored, received {rule!r}"
             )
-        packed = self._snapshots[key]
-        if not -1 <= epoch < len(packed):
-            raise ValueError(f"epoch must be from 0 to {len(packed) - 1}, or -1 for the last, received {epoch!r}")
-        return np.unpackbits(packed[epoch], axis=1, count=len(self.layers)).astype(bool)
+        return np.unpackbits(self._snapshots[key][self._place(epoch)], axis=1, count=len(self.layers)).astype(bool)
+
+    def _place(self, epoch: int) -> int:
+        """Of an epoch among those that were recorded."""
+        recorded = [row["epoch"] for row in self.record["history"]]
+        if epoch != -1 and epoch not in recorded:
+            known = f"from 0 to {recorded[-1]}" if len(recorded) > recorded[-1] else " or ".join(map(str, recorded))
+            raise ValueError(f"epoch must be {known}, or -1 for the last, received {epoch!r}")
+        return -1 if epoch == -1 else recorded.index(epoch)
 
     def class_means(self, epoch: int) -> np.ndarray:
         """Mean activation per true class over the probe set, shape (classes, neurons)."""
-        return self._snapshots["class_means"][epoch]
+        return self._snapshots["class_means"][self._place(epoch)]
 
     def histogram(self, epoch: int) -> np.ndarray:
         """Histogram of each neuron's positive activations over the whole training set, shape (10, neurons)."""
-        return self._snapshots["histogram"][epoch]
+        return self._snapshots["histogram"][self._place(epoch)]
 
     @cached_property
     def probe_labels(self) -> np.ndarray:
@@ -163,8 +168,9 @@ class Run:
 
         from nbutils.runs.models import build_model
 
-        data = load_dataset(self.spec.dataset)
-        model = build_model(self.spec.model, data.train_pixels.shape[1], len(data.classes), self.spec.dropout)
+        data, spec = load_dataset(self.spec.dataset), self.spec
+        sizes = data.train_pixels.shape[1], len(data.classes)
+        model = build_model(spec.model, *sizes, spec.dropout, spec.initialisation)
         if epoch in (0, -1):
             stored = self.store.arrays(self.address, "first_weights" if epoch == 0 else "last_weights")
         else:
@@ -198,7 +204,7 @@ def run_once(spec: RunSpec, store: Store | None = None) -> Run:
 
 
 def run_together(specs: Sequence[RunSpec], store: Store | None = None) -> list[Run]:
-    """Runs that differ in labels and seed only: those that the store lacks are trained side by side.
+    """Runs that are alike, see :meth:`nbutils.runs.spec.RunSpec.alike`: what the store lacks is trained side by side.
 
     Each is the same, bit for bit, as if :func:`run_once` had made it.
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -30,16 +29,18 @@ SHAKES = 3  # draws of the noise of `sharpness`
 class TrainingSettings:
     """Adam with a fixed learning rate; the paper uses batches of 32 and Keras' default rate of 0.001.
 
-    `input_scale` multiplies the images, which lie between 0 and 1.
+    `input_scale` multiplies the images as the data set prepares them. `weight_decay` w takes lr w of every parameter
+    away before each step, apart from Adam's own slopes (AdamW, Loshchilov and Hutter 2019, arXiv:1711.05101).
 
     Raises:
-        ValueError: `epochs` is negative, `batch_size` below 1, or a number not finite and above 0.
+        ValueError: `epochs` or `weight_decay` is negative, `batch_size` below 1, or a number not finite and above 0.
     """
 
     epochs: int = 10
     batch_size: int = 32
     learning_rate: float = 0.001
     input_scale: float = 1.0
+    weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
         as_count(self.epochs, "epochs", 0)
@@ -48,6 +49,8 @@ class TrainingSettings:
             value = getattr(self, name)
             if not is_number(value) or value <= 0:
                 raise ValueError(f"{name} must be a finite number above 0, received {shown(value)}")
+        if not is_number(self.weight_decay) or self.weight_decay < 0:
+            raise ValueError(f"weight_decay must be a finite number of at least 0, received {shown(self.weight_decay)}")
 
 
 @dataclass(frozen=True)
@@ -94,61 +97,153 @@ def one_thread() -> Iterator[None]:
 
 @checked
 def train(
-    models: Sequence[nn.Module], data: Sequence[Dataset], settings: TrainingSettings, seeds: Sequence[int]
-) -> Iterator[int]:
+    models: Sequence[nn.Module],
+    data: Sequence[Dataset],
+    settings: TrainingSettings | Sequence[TrainingSettings],
+    seeds: Sequence[int],
+    leaves: Callable[[int], bool] | None = None,
+) -> Iterator[tuple[int, ...]]:
     """Train networks of one shape side by side, in place, each as if it were alone.
 
-    Yields before training and after every epoch, so that the caller can look inside.
+    Yields before training and whenever a network has finished an epoch, so that the caller can look inside. Networks
+    may differ in all but the sizes of their layers and batches; one that has finished its epochs leaves the others.
 
     Args:
-        models: fully connected ReLU networks from (examples, pixels) to (examples, classes), alike and on one device;
-            see :class:`nbutils.runs.training.Stack`.
-        data: what each network trains on: `train_labels`, the labels as given, and images that all share.
-        settings: optimiser and length.
+        models: fully connected ReLU networks from (examples, pixels) to (examples, classes), on one device, alike but
+            for their dropout; see :class:`nbutils.runs.training.Stack`.
+        data: what each network trains on: `train_labels`, the labels as given, and images that are prepared alike.
+        settings: optimiser and length, of all or of each, with batches of one size. Where training sets differ in size,
+            each must be made of whole batches.
         seeds: seed of each network's order of examples and of its dropout; drawn on the processor whatever the device.
+        leaves: asked after every yield whether a network, by its number from 0, ends before it has finished its epochs;
+            None means that none does.
 
     Yields:
-        The number of finished epochs: 0, 1, ..., `settings.epochs`.
+        How many epochs each network has finished: (0, 0), (1, 1), ..., or (0, 0), (1, 0), ... where they differ.
 
     Raises:
-        ValueError: models, data and seeds are not equally many, the models differ, or the images do.
+        ValueError: models, data, settings and seeds are not equally many, or they differ in what must be alike.
 
     Examples:
         >>> from nbutils.data.datasets import load_dataset
         >>> list(train([nn.Linear(64, 10)], [load_dataset("digits")], TrainingSettings(epochs=2), seeds=[0]))
-        [0, 1, 2]
+        [(0,), (1,), (2,)]
     """
     models, data, seeds = list(models), list(data), list(seeds)
-    if not len(models) == len(data) == len(seeds) > 0:
-        found = f"{len(models)} models, {len(data)} data sets and {len(seeds)} seeds"
-        raise ValueError(f"models, data and seeds must be equally many, received {found}")
-    if any(one.train_pixels is not data[0].train_pixels for one in data):
-        raise ValueError("networks that are trained side by side must share their images")
-    device = next(models[0].parameters()).device
-    if len(models) < 2 <= stack_size(sum(p.numel() for p in models[0].parameters()), device.type):
-        # A batch of one matrix would be multiplied in another way, with other roundings: a twin keeps it company.
-        models, data, seeds = [*models, deepcopy(models[0])], data * 2, seeds * 2
-    pixels = torch.from_numpy(data[0].train_pixels).to(device)
-    labels = torch.from_numpy(np.stack([one.train_labels for one in data])).to(device)
-    stack, orders = Stack(models, settings.learning_rate), [torch.Generator().manual_seed(seed) for seed in seeds]
-    yield 0
-    for epoch in range(1, settings.epochs + 1):
-        order = torch.stack([torch.randperm(len(pixels), generator=generator) for generator in orders]).to(device)
-        luck = [np.random.default_rng([seed, epoch]) for seed in seeds]
-        for batch in order.split(settings.batch_size, dim=1):
-            chosen = pixels.index_select(0, batch.reshape(-1))
-            inputs = chosen.float().div_(data[0].levels / settings.input_scale).view(*batch.shape, -1)
-            stack.step(inputs, labels.gather(1, batch), _kept(stack, luck, batch))
-        yield epoch
+    each = [settings] * len(models) if isinstance(settings, TrainingSettings) else list(settings)
+    if not len(models) == len(data) == len(seeds) == len(each) > 0:
+        found = f"{len(models)} models, {len(data)} data sets, {len(each)} settings and {len(seeds)} seeds"
+        raise ValueError(f"models, data, settings and seeds must be equally many, received {found}")
+    size, device = _batch_size(data, each), next(models[0].parameters()).device
+    images, finished = _Images(data, each, device), [0] * len(models)
+    courses = [_Course(*one) for one in zip(data, each, seeds, images.first, strict=True)]
+    # A batch of one matrix would be multiplied in another way, with other roundings: a twin keeps it company.
+    company = stack_size(sum(p.numel() for p in models[0].parameters()), device.type) > 1
+    stack = Stack(models, [one.learning_rate for one in each], [one.weight_decay for one in each])
+    there = list(range(len(models)))
+    yield tuple(finished)
+
+    def goes_on(number: int) -> bool:
+        return finished[number] < each[number].epochs and not (leaves and leaves(number))
+
+    while going := list(filter(goes_on, range(len(models)))):
+        if (going := going * 2 if len(going) == 1 and company else going) != there:
+            stack.keep([there.index(number) for number in going])
+            there = going
+        steps = min(courses[number].steps_left for number in going)
+        taken = {number: courses[number].take(steps) for number in dict.fromkeys(going)}
+        places, labels = (torch.stack([taken[number][part] for number in going]).to(device) for part in (0, 1))
+        luck = [courses[number].luck for number in dict.fromkeys(going)]
+        for batch, given in zip(places.split(size, dim=1), labels.split(size, dim=1), strict=True):
+            stack.step(images.prepared(batch), given, _kept(stack, luck, batch))
+        over = [number for number in taken if not courses[number].steps_left]
+        for number in over:
+            finished[number] += 1
+            courses[number].begin()
+        if over:
+            yield tuple(finished)
+
+
+def _batch_size(data: Sequence[Dataset], settings: Sequence[TrainingSettings]) -> int:
+    """The one that all share."""
+    if len(found := {one.batch_size for one in settings}) > 1:
+        raise ValueError(
+            f"networks that are trained side by side must share their batch_size, received {sorted(found)}"
+        )
+    sizes = sorted({len(one.train_labels) for one in data})
+    if len(sizes) > 1 and any(size % settings[0].batch_size for size in sizes):
+        raise ValueError(
+            "networks that are trained side by side on different numbers of images must take whole batches, received "
+            f"{shown(sizes)} images and batches of {settings[0].batch_size}"
+        )
+    return settings[0].batch_size
+
+
+class _Images:
+    """The images of all networks, each of them once, and where those of a network begin."""
+
+    def __init__(self, data: Sequence[Dataset], settings: Sequence[TrainingSettings], device: torch.device) -> None:
+        prepared = {(one.levels, id(one.standard), each.input_scale) for one, each in zip(data, settings, strict=True)}
+        if len(prepared) > 1 or len({one.train_pixels.shape[1:] for one in data}) > 1:
+            raise ValueError(
+                "networks that are trained side by side must share how images are prepared, and their size"
+            )
+        different = {id(one.train_pixels): torch.from_numpy(one.train_pixels).to(device) for one in data}
+        parts = list(different.values())
+        self._pixels = parts[0] if len(parts) == 1 else torch.cat(parts)
+        begins = dict(zip(different, np.cumsum([0, *map(len, parts)]).tolist(), strict=False))
+        self.first = [begins[id(one.train_pixels)] for one in data]
+        self._divisor = data[0].levels / settings[0].input_scale
+        self._standard = [torch.from_numpy(part).to(device) for part in data[0].standard or ()]
+
+    def prepared(self, batch: torch.Tensor) -> torch.Tensor:
+        """Inputs of a batch of each network: shape (networks, batch, pixels)."""
+        chosen = self._pixels.index_select(0, batch.reshape(-1)).float()
+        if self._standard:
+            gain, offset = self._standard
+            chosen.mul_(gain).add_(offset)
+        else:
+            chosen.div_(self._divisor)
+        return chosen.view(*batch.shape, -1)
+
+
+class _Course:
+    """One network's way through its training set: order of examples, and luck of dropout, anew every epoch."""
+
+    def __init__(self, data: Dataset, settings: TrainingSettings, seed: int, first: int) -> None:
+        self._labels, self._size, self._seed, self._first = data.train_labels, settings.batch_size, seed, first
+        self._orders, self._epoch = torch.Generator().manual_seed(seed), 0
+        self._labels = torch.from_numpy(data.train_labels)
+        self.begin()
+
+    def begin(self) -> None:
+        """The next epoch."""
+        self._epoch += 1
+        self._order = torch.randperm(len(self._labels), generator=self._orders)
+        self.luck = np.random.default_rng([self._seed, self._epoch])
+
+    @property
+    def steps_left(self) -> int:
+        """Batches until the end of the epoch."""
+        return -(-len(self._order) // self._size)
+
+    def take(self, steps: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Places of the examples of the next batches among all images, and their labels."""
+        taken, self._order = self._order.tensor_split([steps * self._size])
+        return taken + self._first, self._labels[taken]
 
 
 def _kept(stack: Stack, luck: Sequence[np.random.Generator], batch: torch.Tensor) -> list[torch.Tensor]:
     """Which outputs of each hidden layer each network keeps under dropout, from that network's own luck."""
-    if not any(stack.dropout):
+    if not stack.drops:
         return []
     kept = []
-    for width, share in zip(stack.widths, stack.dropout, strict=True):
-        drawn = np.stack([rng.random((batch.shape[1], width), np.float32) >= share for rng in luck])
+    for width, shares in zip(stack.widths, stack.dropout, strict=True):
+        drawn = np.ones((len(batch), batch.shape[1], width), bool)
+        for number, (rng, share) in enumerate(zip(luck, shares, strict=False)):
+            if share:
+                np.greater_equal(rng.random(drawn.shape[1:], np.float32), share, out=drawn[number])
+        drawn[len(luck) :] = drawn[0]  # a twin has the luck of its network
         kept.append(torch.from_numpy(drawn).to(batch.device))
     return kept
 
@@ -215,8 +310,10 @@ class Stack:
     The models' parameters become views of the stack's, so that each model is up to date after every step.
 
     Args:
-        models: made of `Linear`, `ReLU` and `Dropout` in sequence, the last layer linear; all alike, on one device.
-        learning_rate: of Adam.
+        models: made of `Linear`, `ReLU` and `Dropout` in sequence, the last layer linear; all alike but for the share
+            that they drop, on one device.
+        learning_rate: of Adam, of all or of each.
+        weight_decay: of all or of each, see :class:`nbutils.runs.training.TrainingSettings`.
 
     Raises:
         ValueError: the models differ, or hold other layers.
@@ -227,46 +324,68 @@ class Stack:
         >>> stack.step(torch.rand(2, 5, 3), torch.zeros(2, 5, dtype=torch.int64))
     """
 
-    def __init__(self, models: Sequence[nn.Module], learning_rate: float) -> None:
+    def __init__(
+        self,
+        models: Sequence[nn.Module],
+        learning_rate: float | Sequence[float],
+        weight_decay: float | Sequence[float] = 0.0,
+    ) -> None:
         layers = [_layers(model) for model in models]
-        kinds = {tuple((linear.weight.shape, dropout) for linear, dropout in one) for one in layers}
-        if len(kinds) != 1:
+        if len(kinds := {tuple(linear.weight.shape for linear, _ in one) for one in layers}) != 1:
             raise ValueError(f"models that are trained side by side must be alike, received {len(kinds)} kinds")
-        self.dropout = [dropout for _, dropout in layers[0][:-1]]
-        self.widths = [linear.out_features for linear, _ in layers[0][:-1]]
-        shared = [[one[depth][0] for one in layers] for depth in range(len(layers[0]))]
-        shapes = [(len(models), *p.shape) for same in shared for p in (same[0].weight, same[0].bias)]
+        self._linears = [[linear for linear, _ in one] for one in layers]
+        self._shares = [[share for _, share in one[:-1]] for one in layers]
+        self._rates, self._decays = _one_each(learning_rate, len(models)), _one_each(weight_decay, len(models))
+        self.widths, self._steps = [linear.out_features for linear, _ in layers[0][:-1]], 0
+        own = [[p for linear in one for p in (linear.weight, linear.bias)] for one in self._linears]
+        values = [torch.stack([p.detach() for p in same]) for same in zip(*own, strict=True)]
+        self._lay_out([values, *([torch.zeros_like(part) for part in values] for _ in range(3))])
+
+    def keep(self, numbers: Sequence[int]) -> None:
+        """Go on with some of the networks only; one that is named twice gets a twin that belongs to no model.
+
+        Args:
+            numbers: of the networks, in the order that they are to have from now on.
+        """
+        for linear in (linear for one in self._linears for linear in one):
+            linear.weight.data, linear.bias.data = linear.weight.data.clone(), linear.bias.data.clone()
+        chosen, unnamed = torch.tensor(numbers, device=self.weights[0].device), []
+        for place, number in enumerate(numbers):
+            unnamed.append([] if number in numbers[:place] else self._linears[number])
+        kept = [[part.index_select(0, chosen) for part in parts] for parts in self._parts]
+        self._linears, self._shares = unnamed, [self._shares[number] for number in numbers]
+        self._rates, self._decays = ([values[number] for number in numbers] for values in (self._rates, self._decays))
+        self._lay_out(kept)
+
+    def _lay_out(self, parts: Sequence[Sequence[torch.Tensor]]) -> None:
+        """Weights, their slopes and two moments, each in one row of numbers that the optimiser runs through."""
+        shapes = [tuple(part.shape) for part in parts[0]]
         places = [shape[0] * _padded(prod(shape[1:])) for shape in shapes]
-        first = next(models[0].parameters())
-        values = torch.zeros(sum(places), dtype=first.dtype, device=first.device)
-        slopes = torch.zeros_like(values)
-        views = [_views(flat.split(places), shapes) for flat in (values, slopes)]
-        for same, weights, biases in zip(shared, views[0][::2], views[0][1::2], strict=True):
-            for number, linear in enumerate(same):
-                for parameter, view in ((linear.weight, weights[number]), (linear.bias, biases[number])):
-                    view.copy_(parameter.detach())
-                    parameter.data = view
-        self.weights, self.biases = views[0][::2], views[0][1::2]
-        self._weight_slopes, self._bias_slopes = views[1][::2], views[1][1::2]
-        moments = torch.zeros_like(values), torch.zeros_like(values), torch.zeros((), device=first.device)
-        # The optimiser's own function: its class asks, at every step, what cannot have changed since the one before.
-        self._adam = partial(
-            adam,
-            [values],
-            [slopes],
-            [moments[0]],
-            [moments[1]],
-            [],
-            [moments[2]],
-            fused=True,
-            lr=learning_rate,
-            beta1=0.9,
-            beta2=0.999,
-            eps=1e-8,
-            weight_decay=0.0,
-            amsgrad=False,
-            maximize=False,
-        )
+        rows = [parts[0][0].new_zeros(sum(places)) for _ in parts]
+        self._parts = [_views(row.split(places), shapes) for row in rows]
+        for views, old in zip(self._parts, parts, strict=True):
+            for view, part in zip(views, old, strict=True):
+                view.copy_(part)
+        (self.weights, self.biases), slopes = ((views[::2], views[1::2]) for views in self._parts[:2])
+        self._weight_slopes, self._bias_slopes = slopes
+        for number, linears in enumerate(self._linears):
+            for linear, weights, biases in zip(linears, self.weights, self.biases, strict=False):
+                linear.weight.data, linear.bias.data = weights[number], biases[number]
+        self.dropout = [list(shares) for shares in zip(*self._shares, strict=True)]
+        self.drops = any(map(any, self.dropout))
+        self._spared = [1 - rows[0].new_tensor(shares).view(-1, 1, 1) for shares in self.dropout]
+        # By network, with the gaps: a matrix that ends within a group of 16 numbers could be rounded otherwise there.
+        own = [[part.view(len(self._rates), -1).unbind() for part in row.split(places)] for row in rows]
+        if len(set(self._rates)) == 1:
+            groups = [(self._rates[0], [[row] for row in rows])]
+        else:
+            groups = [(rate, [[part[n] for part in kind] for kind in own]) for n, rate in enumerate(self._rates)]
+        self._updates = [_adam(rate, *tensors, self._steps) for rate, tensors in groups]
+        self._decays_by = [
+            (1 - rate * decay, [part[number] for part in own[0]])
+            for number, (rate, decay) in enumerate(zip(self._rates, self._decays, strict=True))
+            if decay
+        ]
 
     @torch.no_grad()
     def step(self, inputs: torch.Tensor, labels: torch.Tensor, kept: Sequence[torch.Tensor] = ()) -> None:
@@ -278,17 +397,17 @@ class Stack:
             inputs: shape (networks, batch, values).
             labels: classes, shape (networks, batch), int64.
             kept: which outputs of each hidden layer dropout spares, boolean, shape (networks, batch, width); needed
-                where the models have dropout.
+                where a model has dropout.
         """
         batch = labels.shape[1]
         inputs, labels, *kept = (_filled(part) for part in (inputs, labels, *kept))
         outputs = [inputs]
         for depth, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             output = torch.baddbmm(bias[:, None], outputs[-1], weight.transpose(1, 2))
-            if depth < len(self.dropout):
+            if depth < len(self.widths):
                 output.relu_()
-                if share := self.dropout[depth]:
-                    output.mul_(kept[depth]).div_(1 - share)
+                if self.drops:
+                    output.mul_(kept[depth]).div_(self._spared[depth])
             outputs.append(output)
         # Backwards: the slope of mean cross-entropy at the outputs is (softmax - one-hot) / batch.
         slope = torch.softmax(outputs.pop(), dim=2)
@@ -301,9 +420,34 @@ class Stack:
             torch.sum(slope, dim=1, out=self._bias_slopes[depth])
             if depth:
                 slope = threshold_backward(torch.bmm(slope, self.weights[depth]), outputs[depth], 0)
-                if share := self.dropout[depth - 1]:
-                    slope.div_(1 - share)
-        self._adam()
+                if self.drops:
+                    slope.div_(self._spared[depth - 1])
+        for factor, parameters in self._decays_by:
+            torch._foreach_mul_(parameters, factor)
+        for update in self._updates:
+            update()
+        self._steps += 1
+
+
+def _one_each(value: float | Sequence[float], count: int) -> list[float]:
+    return list(value) if isinstance(value, Sequence) else [value] * count
+
+
+def _adam(
+    rate: float,
+    values: list[torch.Tensor],
+    slopes: list[torch.Tensor],
+    first: list[torch.Tensor],
+    second: list[torch.Tensor],
+    steps: int,
+) -> Callable[[], None]:
+    """One step of Adam on some tensors.
+
+    The optimiser's own function: its class asks, at every step, what cannot have changed since the one before.
+    """
+    taken = [values[0].new_tensor(float(steps)) for _ in values]
+    options = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0, "amsgrad": False, "maximize": False}
+    return partial(adam, values, slopes, first, second, [], taken, fused=True, lr=rate, **options)
 
 
 def _layers(model: nn.Module) -> list[tuple[nn.Linear, float]]:

@@ -61,3 +61,14 @@ def test_weights_of_the_first_layer_count_too():
 def test_bad_dropout_is_named(dropout):
     with pytest.raises(ValueError, match="dropout must be at least 0 and below 1"):
         build_model("mlp:4", 3, 2, dropout)
+
+
+def test_glorot_as_keras_has_it():
+    torch.manual_seed(0)
+    first = build_model("mlp:300", 500, 10, initialisation="glorot")[0].linear
+    bound = (6 / 800) ** 0.5
+    assert float(first.bias.detach().abs().max()) == 0
+    assert bound * 0.999 < float(first.weight.detach().abs().max()) <= bound
+    assert float(first.weight.detach().var()) == pytest.approx(bound**2 / 3, rel=0.02)
+    with pytest.raises(ValueError, match="initialisation must be one of pytorch, glorot, received 'he'"):
+        build_model("mlp:3", 5, 10, initialisation="he")

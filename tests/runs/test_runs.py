@@ -35,11 +35,17 @@ def test_every_parameter_changes_the_address():
         "epochs": 3,
         "batch_size": 16,
         "learning_rate": 0.01,
+        "weight_decay": 0.1,
+        "examples": 640,
+        "preprocessing": "standard",
+        "initialisation": "glorot",
         "seed": 1,
         "probe": 299,
         "firing": "positive",
         "input_scale": 255.0,
         "stop_at": 0.9,
+        "stop_loss": 0.1,
+        "every_epoch": False,
         "checkpoints": True,
         "device": "cuda",
     }
@@ -321,6 +327,44 @@ def test_runs_made_together_are_those_made_alone(own_store, tmp_path, changes):
     assert len({run.fired(-1).tobytes() for run in together}) == len(specs)
 
 
+VARIED = (
+    {"epochs": 1, "dropout": 0.4, "examples": 640},
+    {"epochs": 3, "learning_rate": 0.01, "initialisation": "glorot"},
+    {"epochs": 2, "weight_decay": 0.5, "every_epoch": False},
+    {"epochs": 9, "learning_rate": 0.01, "stop_loss": 1.5},
+    {"epochs": 2, "dropout": 0.2, "weight_decay": 0.1, "labels": "random"},
+)
+
+
+@pytest.mark.parametrize("examples", [320, None])
+def test_runs_with_other_settings_made_together_are_those_made_alone(own_store, tmp_path, examples):
+    """Bit for bit: others finish earlier or later, drop other shares, and (in whole batches) see other images."""
+    shared = SMALL.model_copy(update={"preprocessing": "standard", "examples": examples})
+    specs = [shared.model_copy(update={"seed": s, **changes}) for s, changes in enumerate(VARIED)]
+    if examples is None:
+        specs = [spec.model_copy(update={"examples": None}) for spec in specs]
+    together = run_together(specs)
+    alone = [run_once(spec, Store("runs", tmp_path / "alone")) for spec in specs]
+    for one, other in zip(together, alone, strict=True):
+        assert one.record["history"] == other.record["history"]
+        a, b = stored(one), stored(other)
+        assert all(np.array_equal(a[name], b[name]) for name in a)
+    assert [run.last_epoch for run in together[:3]] == [1, 3, 2]
+    assert 1 < together[3].last_epoch < 9
+    assert together[3].history["train_loss"].iloc[-1] <= 1.5 < together[3].history["train_loss"].iloc[-2]
+    assert together[2].history["epoch"].tolist() == [0, 2]
+    assert (together[2].fired(2) == together[2].fired(-1)).all()
+    with pytest.raises(ValueError, match="epoch must be 0 or 2, or -1 for the last, received 1"):
+        together[2].fired(1)
+
+
+def test_a_network_that_ends_by_its_loss_ends_there_whatever_is_recorded(own_store):
+    spec = SMALL.model_copy(update={"epochs": 9, "stop_loss": 1.0})
+    full, ends = run_once(spec), run_once(spec.model_copy(update={"every_epoch": False}))
+    assert ends.history["epoch"].tolist() == [0, full.last_epoch]
+    assert (ends.fired(-1) == full.fired(-1)).all()
+
+
 def test_only_missing_runs_are_trained(own_store, monkeypatch):
     specs = [SMALL.model_copy(update={"seed": s}) for s in range(4)]
     first = run_once(specs[2])
@@ -333,8 +377,8 @@ def test_only_missing_runs_are_trained(own_store, monkeypatch):
     assert [run.spec for run in run] == [*specs, specs[0]]
     assert seen == [[specs[0], specs[1], specs[3]]]
     assert run[2].record == first.record
-    with pytest.raises(ValueError, match="may differ in labels and seed only"):
-        run_together([SMALL.model_copy(update={"seed": 9}), SMALL.model_copy(update={"epochs": 5})])
+    with pytest.raises(ValueError, match="must have the same data set, kind of network and batches"):
+        run_together([SMALL.model_copy(update={"seed": 9}), SMALL.model_copy(update={"batch_size": 16})])
 
 
 def test_divergence_of_one_leaves_the_others_alone(own_store, tmp_path, monkeypatch):

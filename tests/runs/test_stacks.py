@@ -33,6 +33,29 @@ def test_steps_are_those_of_autograd_and_adam():
             assert torch.allclose(a, b, atol=2e-5), (a - b).abs().max()
 
 
+def test_each_network_has_its_own_rate_and_decay_and_may_leave():
+    """Against PyTorch's AdamW, network by network; a twin goes on where only one is left."""
+    rates, decays, ours, plain = (0.01, 0.001, 0.01), (0.0, 0.3, 1.0), models(3), models(3)
+    stack = Stack(ours, rates, decays)
+    optimizers = [
+        torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay)
+        for model, rate, decay in zip(plain, rates, decays, strict=True)
+    ]
+    for there, kept in (([0, 1, 2], None), ([0, 1, 2], None), ([1, 2], [1, 2]), ([2], [1, 1]), ([2], None)):
+        if kept:
+            stack.keep(kept)
+        inputs, labels = torch.randn(len(there), 16, 30), torch.randint(0, 4, (len(there), 16))
+        twice = (lambda x: x.repeat(2, *[1] * (x.ndim - 1))) if len(there) == 1 else (lambda x: x)
+        stack.step(twice(inputs), twice(labels))
+        for number, x, y in zip(there, inputs, labels, strict=True):
+            optimizers[number].zero_grad()
+            nn.functional.cross_entropy(plain[number](x), y).backward()
+            optimizers[number].step()
+    for mine, theirs in zip(ours, plain, strict=True):
+        for a, b in zip(mine.parameters(), theirs.parameters(), strict=True):
+            assert torch.allclose(a, b, atol=2e-5), (a - b).abs().max()
+
+
 def test_dropout_spares_and_scales_as_pytorch_does():
     model, plain = models(1, dropout=0.5)[0], models(1, dropout=0.5)[0]
     kept = [torch.rand(1, 16, width) >= 0.5 for width in (20, 12)]
@@ -85,5 +108,3 @@ def test_other_networks_are_refused(model):
 def test_networks_of_different_shape_are_refused():
     with pytest.raises(ValueError, match="must be alike, received 2 kinds"):
         Stack([*models(1), *models(1, "mlp:20-13")], 0.01)
-    with pytest.raises(ValueError, match="must be alike, received 2 kinds"):
-        Stack([*models(1), *models(1, dropout=0.1)], 0.01)

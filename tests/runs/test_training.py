@@ -71,14 +71,17 @@ def test_threads_are_restored():
 
 def test_what_does_not_fit_together_is_refused():
     data, settings = load_dataset("digits"), TrainingSettings(epochs=1)
-    with pytest.raises(ValueError, match="received 2 models, 1 data sets and 2 seeds"):
+    with pytest.raises(ValueError, match="received 2 models, 1 data sets, 2 settings and 2 seeds"):
         next(train([build_model("mlp:4", 64, 10)] * 2, [data], settings, [0, 1]))
     with pytest.raises(ValueError, match="received 0 models"):
         next(train([], [], settings, []))
-    models = [build_model("mlp:4", 64, 10) for _ in range(2)]
-    other = replace(data, train_pixels=data.train_pixels.copy())
-    with pytest.raises(ValueError, match="must share their images"):
-        next(train(models, [data, other], settings, [0, 1]))
+    models, fewer = [build_model("mlp:4", 64, 10) for _ in range(2)], load_dataset("digits", examples=640)
+    with pytest.raises(ValueError, match=r"must take whole batches, received \[640, 1437\] images and batches of 32"):
+        next(train(models, [data, fewer], settings, [0, 1]))
+    with pytest.raises(ValueError, match="must share how images are prepared"):
+        next(train(models, [data, load_dataset("digits", preprocessing="standard")], settings, [0, 1]))
+    with pytest.raises(ValueError, match=r"must share their batch_size, received \[16, 32\]"):
+        next(train(models, [data] * 2, [settings, TrainingSettings(batch_size=16)], [0, 1]))
 
 
 def test_margins_by_hand():
