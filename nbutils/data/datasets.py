@@ -312,3 +312,51 @@ def balanced_indices(labels: np.ndarray, size: int, name: str = "size") -> np.nd
     rank[by_class] = np.arange(total) - np.repeat(start, counts)
     chosen = order[np.argsort(rank, kind="stable")[:size]]
     return rng.permutation(chosen)
+
+
+def held_out_probe(labels: np.ndarray, size: int = PROBE_SIZE) -> tuple[np.ndarray, np.ndarray]:
+    """Test images that are watched, and the other ones, on which accuracy is measured: no image serves both.
+
+    Args:
+        labels: true label of every test image, shape (images,), at least 2.
+        size: images in the probe; half of the test images where there are fewer than twice as many.
+
+    Returns:
+        (probe, others): indices, the probe with equally many of each class as far as the classes allow.
+
+    Raises:
+        ValueError: `size` is below 1, or there are fewer than two images.
+
+    Examples:
+        >>> probe, others = held_out_probe(np.repeat([0, 1], 10), size=4)
+        >>> len(probe), len(others), len(set(probe) & set(others))
+        (4, 16, 0)
+    """
+    labels = as_labels(labels)
+    if len(labels) < 2:
+        raise ValueError(f"labels must be of at least 2 test images, received {len(labels)}")
+    probe = balanced_indices(labels, min(as_count(size, "size"), len(labels) // 2))
+    return probe, np.setdiff1d(np.arange(len(labels)), probe)
+
+
+def probe_halves(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two disjoint halves of a probe with the same number of examples of each class, or one fewer.
+
+    Args:
+        labels: class of every example, shape (examples,), at least 2.
+
+    Returns:
+        Indices of each half, in order.
+
+    Raises:
+        ValueError: there are fewer than two examples.
+
+    Examples:
+        >>> [half.tolist() for half in probe_halves(np.array([3, 3, 3, 3, 8, 8]))]
+        [[0, 2, 4], [1, 3, 5]]
+    """
+    labels = as_labels(labels)
+    if len(labels) < 2:
+        raise ValueError(f"labels must be of at least 2 examples, received {len(labels)}")
+    by_class = np.argsort(labels, kind="stable")
+    return np.sort(by_class[::2]), np.sort(by_class[1::2])

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from nbutils.activations import activation_histogram, class_means, effective_rank, firing
-from nbutils.data.datasets import probe_indices
+from nbutils.data.datasets import probe_halves, probe_indices
 from nbutils.hooks import capture_activations
 from nbutils.layouts import NonFiniteError
 from nbutils.runs.models import HIDDEN_LAYERS, build_model
@@ -59,6 +59,7 @@ class _Recorder:
     def __init__(self, spec: RunSpec) -> None:
         self.spec, self.data = spec, spec.data()
         self.probe = probe_indices(self.data.train_true, spec.probe)
+        self.halves = probe_halves(self.data.train_true[self.probe])
         torch.manual_seed(spec.seed)
         sizes = self.data.train_pixels.shape[1], len(self.data.classes)
         model = build_model(spec.model, *sizes, spec.dropout, spec.initialisation)
@@ -160,6 +161,7 @@ class _Recorder:
             "positive": np.packbits(firing(watched, "positive"), axis=1),
             "class_means": means.astype(np.float32),
             "histogram": np.hstack([activation_histogram(layer) for layer in layers]).astype(np.int32),
+            "half_histograms": np.stack([activation_histogram(watched[half]) for half in self.halves]).astype(np.int32),
         }
 
 

@@ -146,6 +146,10 @@ class Run:
         """Histogram of each neuron's positive activations over the whole training set, shape (10, neurons)."""
         return self._snapshots["histogram"][self._place(epoch)]
 
+    def half_histograms(self, epoch: int) -> np.ndarray:
+        """The same on two halves of the probe, see :func:`nbutils.data.datasets.probe_halves`; (2, 10, neurons)."""
+        return self._snapshots["half_histograms"][self._place(epoch)]
+
     @cached_property
     def probe_labels(self) -> np.ndarray:
         """True class of each probe example, shape (probe,)."""

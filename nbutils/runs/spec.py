@@ -77,7 +77,7 @@ class RunSpec(Parameters):
     preprocessing: Literal[PREPROCESSING] = "unit"
     initialisation: Literal[INITIALISATIONS] = "pytorch"
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    probe: Annotated[int, Field(ge=1)] | None = None
+    probe: Annotated[int, Field(ge=2)] | None = None
     firing: Annotated[str, checked_by(firing_share)] = "top-decile"
     input_scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     stop_at: Annotated[float, Field(gt=0, le=1)] | None = None

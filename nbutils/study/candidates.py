@@ -1,0 +1,311 @@
+"""Candidate measures of performance, all on one footing: how each is taken from a look at a network, and what it needs.
+
+A new one is a function of a :class:`nbutils.runs.looks.Look` and an entry in `CANDIDATES`: every table and page of the
+second study has it from then on, and only what it adds is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nbutils.activations import class_means, effective_rank, participation_ratio
+from nbutils.communities import agreed_communities, detect_communities
+from nbutils.entropy import (
+    active_entropy,
+    block_entropy,
+    class_conditional_entropy,
+    class_selectivity,
+    dead_share,
+    firing_entropy,
+    histogram_entropy,
+    mutual_information,
+    pattern_entropy,
+    total_correlation,
+)
+from nbutils.graphs import activation_pattern_graph
+from nbutils.measures import MeasureSpec, measure_matched, measure_strength
+from nbutils.representations import layer_spread, linear_probe, neural_collapse, neuron_spread
+from nbutils.runs.looks import Look
+from nbutils.runs.weights import linear_regions, path_norm, spectral_norms
+from nbutils.study.questions import PROTOCOL
+from nbutils.support.code import code_digest
+from nbutils.tracking import class_agreement
+
+__all__ = ["CANDIDATES", "FAMILIES", "NEEDS", "Candidate"]
+
+FAMILIES = {
+    "communities": "communities of the activation pattern graph",
+    "entropy": "entropies of the activation pattern",
+    "firing": "how much fires, for which class, and how much together",
+    "representation": "geometry of the activations",
+    "weights": "norms, distances and linear regions of the weights",
+    "training": "what training itself says",
+    "outputs": "what the outputs on the probe say",
+}
+# What somebody must have to take a measure, the least first.
+NEEDS = {
+    "training": "the network, its training images and their labels",
+    "images": "the network, and other images without labels",
+    "labels": "the network, and other images with labels",
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Measures that are taken together.
+
+    Attributes:
+        take: a function of this module, from a look to values by column.
+        family: key of `FAMILIES`.
+        needs: key of `NEEDS`.
+        columns: column -> what pages call it.
+    """
+
+    take: Callable[[Look], Mapping[str, float]]
+    family: str
+    needs: str
+    columns: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """By which its cost is known."""
+        return self.take.__name__.strip("_")
+
+    @property
+    def code(self) -> str:
+        """Digest of what it does, by which stored values are known to be stale."""
+        return code_digest(f"{__name__}.{self.take.__name__}")
+
+    @property
+    def by_halves(self) -> bool:
+        """Whether it depends on the images of the probe, so that two half probes can disagree."""
+        return self.needs != "training"
+
+
+LINES = 50  # between images of the probe, on which linear regions are counted
+TINY = 1e-12  # smaller losses and distances have this one's logarithm
+ONE_NULL = MeasureSpec(density=PROTOCOL.density, seeds=1, null_draws=1)
+SEARCHES = 5  # for communities that several searches agree on
+
+
+def _graph(look: Look) -> dict[str, float]:
+    return _matched(look, look.cells)
+
+
+def _other_remainders(look: Look) -> dict[str, float]:
+    """Within true classes; within predicted ones; within cells of both, cut in two by the winning logit."""
+    winning, above = look.logits.max(axis=1), np.zeros(len(look.logits), np.int64)
+    for cell in np.unique(look.cells):
+        own = look.cells == cell
+        above[own] = winning[own] > np.median(winning[own])
+    groups = {"true": look.labels, "predicted": look.predicted, "confidence": 2 * look.cells + above}
+    return {f"remainder_{name}": _matched(look, group)["remainder"] for name, group in groups.items()}
+
+
+def _matched(look: Look, groups: np.ndarray) -> dict[str, float]:
+    """Of the graph of the common number of neurons; NaN where fewer fire."""
+    names = "modularity", "class_part", "remainder", "communities", "well_defined", "coverage", "lone_examples"
+    if look.fired.any(axis=0).sum() < look.neurons:
+        return dict.fromkeys((*names, "excess"), float("nan"))
+    found = measure_matched(look.fired, groups, look.seed, look.neurons, ONE_NULL, PROTOCOL.draws)
+    return {**{name: found[name] for name in names}, "excess": found["modularity"] - found["null_circular"]}
+
+
+def _agreement(look: Look) -> dict[str, float]:
+    active = look.fired[:, look.fired.any(axis=0)]
+    found = detect_communities(activation_pattern_graph(active, PROTOCOL.density), seeds=SEARCHES)
+    return {"class_agreement": class_agreement(active, look.labels, agreed_communities(found.seed_labels))}
+
+
+def _binned(look: Look) -> dict[str, float]:
+    whole = float(histogram_entropy(look.histogram).sum())
+    return {"active_entropy": active_entropy(look.histogram), "binned_entropy": whole}
+
+
+def _blocks(look: Look) -> dict[str, float]:
+    return {"block_entropy": block_entropy(look.positive), "block_entropy_top": block_entropy(look.fired)}
+
+
+def _firing(look: Look) -> dict[str, float]:
+    return {
+        "firing_entropy": float(firing_entropy(look.positive).mean()),
+        "pattern_entropy": pattern_entropy(look.last > 0),
+        "dead_share": dead_share(look.positive),
+        **measure_strength(look.fired, look.positive),
+    }
+
+
+def _within_classes(look: Look) -> dict[str, float]:
+    return {"class_conditional_entropy": class_conditional_entropy(look.last > 0, look.labels)}
+
+
+def _together(look: Look) -> dict[str, float]:
+    return {"total_correlation": total_correlation(look.fired)}
+
+
+def _classes(look: Look) -> dict[str, float]:
+    means = class_means(look.activations, look.labels)
+    return {
+        "mutual_information": float(mutual_information(look.fired, look.labels).mean()),
+        "class_selectivity": float(class_selectivity(means).mean()),
+    }
+
+
+def _collapse(look: Look) -> dict[str, float]:
+    return {"neural_collapse": neural_collapse(look.last, look.labels)}
+
+
+def _probe(look: Look) -> dict[str, float]:
+    return {"linear_probe": linear_probe(look.last, look.labels)}
+
+
+def _dimension(look: Look) -> dict[str, float]:
+    return {"effective_rank": effective_rank(look.last), "participation_ratio": participation_ratio(look.last)}
+
+
+def _neurons(look: Look) -> dict[str, float]:
+    return {"neuron_spread": neuron_spread(look.preactivations, look.labels)}
+
+
+def _layers(look: Look) -> dict[str, float]:
+    return {"layer_spread": layer_spread(look.preactivations, look.labels, look.layers)}
+
+
+def _norms(look: Look) -> dict[str, float]:
+    stretch = float(np.log(spectral_norms(look.weights)).sum())
+    return {
+        "path_norm": float(np.log(path_norm(look.weights, look.biases))),
+        "spectral_norm": stretch,
+        "normalised_margin": float(look.run["margin"] / np.exp(stretch)),
+        "distance": float(np.log(max(look.run["distance"], TINY))),
+        "parameter_norm": float(np.log(look.run["parameter_norm"])),
+    }
+
+
+def _regions(look: Look) -> dict[str, float]:
+    found = linear_regions(look.weights, look.biases, look.inputs, look.seed, LINES)
+    return {"linear_regions": float(found.mean())}
+
+
+def _training(look: Look) -> dict[str, float]:
+    return {
+        "train_loss": float(np.log(max(look.run["train_loss"], TINY))),
+        "train_accuracy": float(look.run["train_accuracy"]),
+        "sharpness": float(look.run["sharpness"]),
+        "epoch": float(look.run["epoch"]),
+        "examples": float(np.log(look.run["examples"])),
+    }
+
+
+def _confidence(look: Look) -> dict[str, float]:
+    """Mean of the largest softmax probability."""
+    below = look.logits.astype(np.float64) - look.logits.max(axis=1, keepdims=True)
+    return {"confidence": float((1 / np.exp(below).sum(axis=1)).mean())}
+
+
+def _accuracy(look: Look) -> dict[str, float]:
+    return {"probe_accuracy": float((look.predicted == look.labels).mean())}
+
+
+CANDIDATES: tuple[Candidate, ...] = (
+    Candidate(
+        _graph,
+        "communities",
+        "labels",
+        {
+            "modularity": "modularity Q",
+            "excess": "Q beyond chance",
+            "class_part": "class-preference part of Q",
+            "remainder": "remainder of Q beyond class preference",
+            "communities": "communities",
+            "well_defined": "well-defined communities",
+            "coverage": "share of neurons with an edge",
+            "lone_examples": "images alone in their cell of true x predicted class",
+        },
+    ),
+    Candidate(
+        _other_remainders,
+        "communities",
+        "labels",
+        {
+            "remainder_true": "remainder within true classes",
+            "remainder_predicted": "remainder within predicted classes",
+            "remainder_confidence": "remainder within halves of cells by the winning logit",
+        },
+    ),
+    Candidate(_agreement, "communities", "labels", {"class_agreement": "communities beside preferred classes (AMI)"}),
+    Candidate(
+        _binned,
+        "entropy",
+        "images",
+        {"active_entropy": "binned entropy per active neuron", "binned_entropy": "binned entropy, sum over neurons"},
+    ),
+    Candidate(
+        _blocks,
+        "entropy",
+        "images",
+        {"block_entropy": "entropy of blocks of six", "block_entropy_top": "entropy of blocks of six, strongest tenth"},
+    ),
+    Candidate(
+        _firing,
+        "firing",
+        "images",
+        {
+            "firing_entropy": "firing entropy per neuron",
+            "pattern_entropy": "pattern entropy, last layer",
+            "dead_share": "dead neurons",
+            "mean_activity": "mean activity",
+            "mean_cofiring": "mean co-firing",
+        },
+    ),
+    Candidate(
+        _within_classes, "entropy", "labels", {"class_conditional_entropy": "class-conditional entropy, last layer"}
+    ),
+    Candidate(_together, "entropy", "images", {"total_correlation": "total correlation"}),
+    Candidate(
+        _classes,
+        "firing",
+        "labels",
+        {"mutual_information": "mutual information with the class", "class_selectivity": "class selectivity"},
+    ),
+    Candidate(_collapse, "representation", "labels", {"neural_collapse": "neural collapse (NC1)"}),
+    Candidate(_probe, "representation", "labels", {"linear_probe": "linear probe, last layer"}),
+    Candidate(
+        _dimension,
+        "representation",
+        "images",
+        {"effective_rank": "effective rank, last layer", "participation_ratio": "participation ratio, last layer"},
+    ),
+    Candidate(_neurons, "representation", "labels", {"neuron_spread": "clusters inside classes, by neuron"}),
+    Candidate(_layers, "representation", "labels", {"layer_spread": "clusters inside classes, by layer"}),
+    Candidate(
+        _norms,
+        "weights",
+        "training",
+        {
+            "path_norm": "path norm (log)",
+            "spectral_norm": "product of spectral norms (log)",
+            "normalised_margin": "normalised margin",
+            "distance": "distance from initialisation (log)",
+            "parameter_norm": "norm of all parameters (log)",
+        },
+    ),
+    Candidate(_regions, "weights", "images", {"linear_regions": "linear regions between images"}),
+    Candidate(
+        _training,
+        "training",
+        "training",
+        {
+            "train_loss": "training loss (log)",
+            "train_accuracy": "training accuracy",
+            "sharpness": "sharpness, random",
+            "epoch": "epochs trained",
+            "examples": "training images (log)",
+        },
+    ),
+    Candidate(_confidence, "outputs", "images", {"confidence": "mean confidence on the probe"}),
+    Candidate(_accuracy, "outputs", "labels", {"probe_accuracy": "accuracy on the probe"}),
+)

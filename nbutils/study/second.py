@@ -1,0 +1,351 @@
+"""The second study of a data set: its networks, what is measured on each, and the tables of both.
+
+One path for every data set, the book's or a reader's own: networks that differ by their seed, a grid of label noise,
+and zoos; every measure on a held-out probe and on two halves of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from nbutils.data.catalogue import parse_name
+from nbutils.data.datasets import label_noise, load_dataset, probe_halves
+from nbutils.entropy import active_entropy, block_entropy
+from nbutils.measures import MeasureSpec, measure_matched
+from nbutils.runs.models import parameter_count, stack_size
+from nbutils.runs.run import Run, run_address, run_once, run_together
+from nbutils.runs.spec import RunSpec
+from nbutils.study.candidates import CANDIDATES, Candidate
+from nbutils.study.questions import PROTOCOL
+from nbutils.study.results import CONDITIONS, NOISE_LEVELS, run_rows
+from nbutils.study.zoo import zoo_members
+from nbutils.support.code import code_digest
+from nbutils.support.machine import default_jobs
+from nbutils.support.provenance import digest_of, environment, provenance
+from nbutils.support.store import Store
+from nbutils.support.workers import Lost, run_tasks
+
+__all__ = ["Network", "Tables", "compute", "is_done", "networks_of", "tables_of"]
+
+SEEDS, GRID_SEEDS = 10, 5
+PAPER = {"model": "mlp:512-512", "dropout": 0.02, "epochs": 20}
+# Small data sets have a small network; the large ones a part of their images for the grid, as in the first study.
+OWN: Mapping[str, Mapping[str, Any]] = {
+    "digits": {"model": "mlp:256-128-64", "epochs": 10},
+    "mnist-5k": {"model": "mlp:256-128-64", "epochs": 10},
+}
+GRIDS = {"mnist": "mnist-10k", "fashion-mnist": "fashion-mnist-10k", "cifar10": "cifar10-10k"}
+SIZED = {"plantvillage": "plantvillage@32"}  # at 64x64 nearly all weights would be in the first layer
+ZOOS_OF = {
+    "digits": (),
+    "mnist-5k": (),
+    "plantvillage": ("small", "one loss"),
+    "cifar10": ("small", "one loss"),
+}
+PARTS = ("whole", "first", "second")  # of a probe: all of it, and two halves
+
+
+@dataclass(frozen=True)
+class Network:
+    """One network of the study and what it is for.
+
+    Attributes:
+        run: its parameters.
+        designs: "runs", "grid", or a key of :data:`nbutils.study.zoo.ZOOS`; one may serve two.
+        family: in a zoo, else -1; `configuration` likewise.
+        axis: along which the family goes, or "".
+        configuration: number of its settings.
+        neurons: how many neurons graphs are drawn down to.
+    """
+
+    run: RunSpec
+    designs: tuple[str, ...]
+    neurons: int
+    family: int = -1
+    axis: str = ""
+    configuration: int = -1
+
+
+def networks_of(dataset: str) -> list[Network]:
+    """All networks of the second study of a data set.
+
+    Args:
+        dataset: its name.
+
+    Returns:
+        Runs with all three label conditions, the grid of label noise, and the zoos.
+
+    Raises:
+        ValueError: no such data set.
+
+    Examples:
+        >>> networks = networks_of("digits")
+        >>> len(networks), networks[0].designs
+        (55, ('runs', 'grid'))
+    """
+    parse_name(dataset)
+    whole, grid = SIZED.get(dataset, dataset), GRIDS.get(dataset, SIZED.get(dataset, dataset))
+    shared = {"preprocessing": "standard", **OWN.get(dataset, PAPER)}
+    designs: dict[RunSpec, list[str]] = defaultdict(list)
+    for labels in CONDITIONS:
+        for seed in range(SEEDS):
+            designs[RunSpec(dataset=whole, labels=labels, seed=seed, **shared)].append("runs")
+    for labels in NOISE_LEVELS:
+        for seed in range(GRID_SEEDS):
+            designs[RunSpec(dataset=grid, labels=labels, seed=seed, **shared)].append("grid")
+    found = [Network(run, tuple(parts), _half(run)) for run, parts in designs.items()]
+    for kind in ZOOS_OF.get(dataset, ("small", "paper", "one loss")):
+        members = zoo_members(dataset, kind)
+        neurons = min(_half(member.run) for member in members)
+        found += [Network(m.run, (kind,), neurons, m.family, m.axis, m.configuration) for m in members]
+    return found
+
+
+def _half(run: RunSpec) -> int:
+    """How many neurons every sound network of this kind has active."""
+    from nbutils.runs.models import hidden_widths
+
+    return round(PROTOCOL.matched * sum(hidden_widths(run.model)))
+
+
+def is_done(network: Network) -> bool:
+    """Whether the user's store holds a network (failed ones count) and all its measures."""
+    where = run_address(network.run)
+    record = Store("runs").read(where)
+    if record is None:
+        return False
+    if record["reason"]:
+        return True
+    stored = Store("looks").read(_address(where, network.neurons)) or {"code": {}}
+    return all(stored["code"].get(name) == code for name, code in _wanted(network).items())
+
+
+def compute(
+    networks: Sequence[Network], jobs: int | None = None, progress: Callable[[int, int], None] | None = None
+) -> int:
+    """Train and measure what the store lacks, side by side where networks are alike; returns how many that were.
+
+    Args:
+        networks: see :func:`networks_of`.
+        jobs: processes; None means one per core.
+        progress: called with (finished, missing) as networks finish.
+
+    Raises:
+        RuntimeError: a stack of networks was cut off three times; what finished is kept.
+    """
+    missing, finished = [one for one in networks if not is_done(one)], 0
+    if missing and progress:
+        progress(0, len(missing))
+    jobs = jobs or default_jobs()
+    for stack, result in run_tasks(_train_and_measure, list(_stacks(missing, jobs)), jobs, preload=(PRELOAD, __name__)):
+        if isinstance(result, Lost):
+            raise RuntimeError(f"{stack[0].run}: {result.reason}; what finished is kept, try fewer jobs at once")
+        finished += len(stack)
+        if progress:
+            progress(finished, len(missing))
+    return len(missing)
+
+
+PRELOAD = "nbutils.runs.recording"
+
+
+def _stacks(networks: Iterable[Network], jobs: int) -> Iterator[tuple[Network, ...]]:
+    """Networks that are alike, those that take about as many steps together."""
+    alike: dict[RunSpec, list[Network]] = defaultdict(list)
+    for network in networks:
+        alike[network.run.alike()].append(network)
+    for spec, group in alike.items():
+        data = load_dataset(spec.dataset)
+        parameters = parameter_count(spec.model, data.train_pixels.shape[1], len(data.classes))
+        size = min(stack_size(parameters, spec.device), -(-len(group) // jobs))
+        group.sort(key=lambda one: -one.run.epochs * (one.run.examples or len(data.train_labels)))
+        yield from (tuple(group[start : start + size]) for start in range(0, len(group), size))
+
+
+def _train_and_measure(stack: Sequence[Network]) -> None:
+    for network, run in zip(stack, run_together([one.run for one in stack]), strict=True):
+        if not run.failed:
+            try:
+                measured(run, network)
+            except OSError:  # a damaged run was set aside: it is made again once
+                measured(run_once(network.run), network)
+
+
+def measured(run: Run, network: Network) -> dict[str, Any]:
+    """What is measured on one network, computed once and kept; only what is new or stale is computed again.
+
+    Args:
+        run: the finished run.
+        network: what it is for.
+
+    Returns:
+        The record: `facts` (accuracy on the other test images, dead neurons, whether it is degenerate), and `values` by
+        entry of `CANDIDATES` (and "untrained", "series"): rows of (epoch, part of the probe, column, value), and the
+        `seconds` of each.
+    """
+    store, where = Store("looks", run.store.folder.parent), _address(run.address, network.neurons)
+    wanted, kept = _wanted(network), store.read(where)
+    if kept is None or any(kept["code"].get(name) != code for name, code in wanted.items()):
+        with store.lock(where):
+            kept = store.read(where) or {"code": {}, "values": {}, "seconds": {}}
+            stale = [name for name, code in wanted.items() if kept["code"].get(name) != code]
+            values, seconds, facts = _measure(run, network, stale)
+            fixed = {"run": run.address, "neurons": network.neurons, "environment": environment(), "facts": facts}
+            kept = fixed | {
+                "code": kept["code"] | {name: wanted[name] for name in stale},
+                "values": kept["values"] | values,
+                "seconds": kept["seconds"] | seconds,
+                "provenance": provenance(),
+            }
+            store.write(where, kept, replace=True)
+    return kept
+
+
+def _address(run: str, neurons: int) -> str:
+    return digest_of({"look": run, "neurons": neurons, "environment": environment()})
+
+
+def _wanted(network: Network) -> dict[str, str]:
+    """Digest of the code of everything that is measured on a network."""
+    found = {one.name: one.code for one in CANDIDATES}
+    if "runs" in network.designs or "grid" in network.designs:
+        found["untrained"] = found["graph"]
+    if "runs" in network.designs:
+        found["series"] = code_digest(f"{__name__}._series")
+    return found
+
+
+Rows = list[list[Any]]  # epoch, part of the probe, column, value; lists, as they come back from the store
+
+
+def _measure(run: Run, network: Network, names: Sequence[str]) -> tuple[dict[str, Rows], dict[str, float], dict]:
+    from nbutils.runs.looks import look_at
+
+    looks = {"whole": look_at(run, neurons=network.neurons)}
+    for part, half in zip(PARTS[1:], probe_halves(looks["whole"].labels), strict=True):
+        looks[part] = looks["whole"].part(half)
+    values: dict[str, Rows] = {}
+    seconds: dict[str, float] = {}
+    for one in (one for one in CANDIDATES if one.name in names):
+        start = time.perf_counter()
+        values[one.name] = _taken(one, looks["whole"], run.last_epoch, "whole")
+        seconds[one.name] = round(time.perf_counter() - start, 4)
+        for part in PARTS[1:] if one.by_halves else ():
+            values[one.name] += _taken(one, looks[part], run.last_epoch, part)
+    if "untrained" in names:
+        before = look_at(run, 0, neurons=network.neurons)
+        graph = next(one for one in CANDIDATES if one.name == "graph")
+        halves = dict(zip(PARTS[1:], probe_halves(before.labels), strict=True))
+        values["untrained"] = _taken(graph, before, 0, "whole")
+        for part, half in halves.items():
+            values["untrained"] += _taken(graph, before.part(half), 0, part)
+    if "series" in names:
+        values["series"] = _series(run, network.neurons)
+    return values, seconds, _facts(run, looks["whole"])
+
+
+def _taken(one: Candidate, look: Any, epoch: int, part: str) -> Rows:
+    return [[epoch, part, name, float(value)] for name, value in one.take(look).items()]
+
+
+def _facts(run: Run, look: Any) -> dict[str, Any]:
+    """Performance, and whether the network is degenerate."""
+    last = run.record["history"][-1]
+    chance, images = 1 / look.run["classes"], look.run["examples"]
+    least = chance + PROTOCOL.above_chance * np.sqrt(chance * (1 - chance) / images)
+    dead = look.dead
+    return {
+        "accuracy": look.run["other_accuracy"],
+        "test_images": look.run["other_images"],
+        "images": images,
+        "last_epoch": run.last_epoch,
+        "train_loss": last["train_loss"],
+        "train_accuracy": last["train_accuracy"],
+        "dead": dead,
+        "degenerate": bool(dead > PROTOCOL.degenerate or last["train_accuracy"] <= least),
+    }
+
+
+NO_NULL = MeasureSpec(density=PROTOCOL.density, seeds=1, null_draws=0)
+
+
+def _series(run: Run, neurons: int) -> Rows:
+    """Q at the common number of neurons and both entropies over the epochs, on the training probe and its halves."""
+    halves, found = probe_halves(run.probe_labels), []
+    for row in run.record["history"]:
+        epoch = row["epoch"]
+        fired, positive = run.fired(epoch), run.fired(epoch, "positive")
+        binned = [run.histogram(epoch), *run.half_histograms(epoch)]
+        for part, chosen, counts in zip(PARTS, (slice(None), *halves), binned, strict=True):
+            enough = fired[chosen].any(axis=0).sum() >= neurons
+            cells = run.probe_labels[chosen]
+            graph = (
+                measure_matched(fired[chosen], cells, run.spec.seed, neurons, NO_NULL, PROTOCOL.draws) if enough else {}
+            )
+            found += [
+                [epoch, part, "modularity", graph.get("modularity", float("nan"))],
+                [epoch, part, "active_entropy", active_entropy(counts)],
+                [epoch, part, "block_entropy", block_entropy(positive[chosen])],
+            ]
+    return found
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the second study of a data set found.
+
+    Attributes:
+        networks: one row per network: `run` (address), `designs` (between spaces), family, axis and configuration in a
+            zoo, all parameters, performance, whether it is degenerate, and where and when it was made.
+        measures: one row per network, epoch, part of the held-out probe and measure: `value`.
+        series: one row per network with true labels, epoch, part of the training probe and measure: `value`; beside
+            `train_accuracy` and other lines of the history.
+        costs: seconds of each entry of `CANDIDATES` per network.
+    """
+
+    networks: pd.DataFrame
+    measures: pd.DataFrame
+    series: pd.DataFrame
+    costs: pd.DataFrame
+
+
+HISTORY = ("train_loss", "train_accuracy", "test_accuracy")
+
+
+def tables_of(networks: Sequence[Network]) -> Tables:
+    """Tables of the networks that the store holds.
+
+    Args:
+        networks: see :func:`networks_of`; those that are not done are left out.
+    """
+    rows, measures, series, costs = [], [], [], []
+    for network in filter(is_done, networks):
+        run = run_once(network.run)
+        own = {"family": network.family, "axis": network.axis, "configuration": network.configuration}
+        found = {} if run.failed else measured(run, network)
+        known = run_rows(run, " ".join(network.designs))
+        rows.append(known | own | {"noise": label_noise(run.spec.labels)} | found.get("facts", {}))
+        for name, values in found.get("values", {}).items():
+            into = series if name == "series" else measures
+            into += [(run.address, *row) for row in values]
+        costs += [(run.address, name, value) for name, value in found.get("seconds", {}).items()]
+        if "series" in found.get("values", {}):
+            series += [
+                (run.address, row["epoch"], "whole", name, row[name])
+                for row in run.record["history"]
+                for name in HISTORY
+            ]
+    columns = ["run", "epoch", "part", "measure", "value"]
+    return Tables(
+        pd.DataFrame(rows).rename(columns={"parts": "designs"}),
+        pd.DataFrame(measures, columns=columns),
+        pd.DataFrame(series, columns=columns),
+        pd.DataFrame(costs, columns=["run", "entry", "seconds"]),
+    )

@@ -1,0 +1,139 @@
+"""The zoo: networks trained on true labels whose performance differs for many reasons, family by family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nbutils.data.catalogue import parse_name
+from nbutils.runs.spec import RunSpec
+from nbutils.support.arguments import checked
+from nbutils.support.checks import shown
+
+__all__ = ["AXES", "ZOOS", "Member", "Zoo", "zoo_members"]
+
+# Numbers of images are multiples of the largest batch: networks that take whole batches can be trained side by side.
+AXES: Mapping[str, tuple[Any, ...]] = {
+    "examples": (640, 1920, 5760),
+    "learning_rate": (0.0003, 0.001, 0.003),
+    "dropout": (0.0, 0.2, 0.5),
+    "weight_decay": (0.0, 0.1, 1.0),
+    "batch_size": (16, 32, 128),
+    "epochs": (5, 15, 45),
+    "width": (256, 384, 512),
+    "depth": (1, 2, 3),
+}
+SHAPE = ("width", "depth")
+
+
+@dataclass(frozen=True)
+class Zoo:
+    """How networks of a zoo differ.
+
+    A *family* is a base, one value of every axis at random, and the networks that differ from it in one axis only.
+
+    Attributes:
+        axes: those along which families go; each family along one.
+        families: along each axis.
+        seeds: networks of every configuration.
+        fixed: parameters of a run that all share.
+        about: what it is, in words.
+    """
+
+    axes: tuple[str, ...]
+    families: int
+    seeds: int
+    fixed: Mapping[str, Any]
+    about: str
+
+    @property
+    def size(self) -> int:
+        """Number of networks."""
+        return len(self.axes) * self.families * 3 * self.seeds
+
+
+ZOOS: Mapping[str, Zoo] = {
+    "small": Zoo(tuple(AXES), 7, 2, {}, "one to three hidden layers, the first of 256 to 512 neurons"),
+    "paper": Zoo(
+        tuple(name for name in AXES if name not in SHAPE),
+        3,
+        2,
+        {"model": "mlp:512-512"},
+        "the paper's network, two hidden layers of 512 neurons",
+    ),
+    "one loss": Zoo(
+        tuple(name for name in AXES if name != "epochs"),
+        2,
+        2,
+        {"epochs": 100, "stop_loss": 0.1},
+        "as the first, each trained until its training loss is at most 0.1 nats, for 100 epochs at most",
+    ),
+}
+# A zoo of CIFAR-10 trains on images beyond the 10,000 that earlier networks and pilots were trained on.
+POOLS = {"cifar10": "cifar10-10k-16k", "plantvillage": "plantvillage@32"}
+SEED = 20261123  # of the random bases: the same configurations on every data set
+
+
+@dataclass(frozen=True)
+class Member:
+    """One network of a zoo.
+
+    Attributes:
+        run: its parameters.
+        family: number of its family.
+        axis: along which the family goes.
+        configuration: number of its settings; networks of one configuration differ by their seed only.
+        settings: value of every axis.
+    """
+
+    run: RunSpec
+    family: int
+    axis: str
+    configuration: int
+    settings: Mapping[str, Any]
+
+
+@checked
+def zoo_members(dataset: str, kind: str = "small") -> list[Member]:
+    """All networks of a zoo.
+
+    Args:
+        dataset: name of a data set.
+        kind: key of `ZOOS`.
+
+    Returns:
+        The members; those of a family follow each other, and so do the seeds of a configuration.
+
+    Raises:
+        ValueError: no such zoo or data set.
+
+    Examples:
+        >>> members = zoo_members("digits", "paper")
+        >>> len(members), members[0].run.model, len({m.family for m in members})
+        (108, 'mlp:512-512', 18)
+    """
+    if kind not in ZOOS:
+        raise ValueError(f"kind must be one of {', '.join(ZOOS)}, received {shown(kind)}")
+    zoo, rng, found = ZOOS[kind], np.random.default_rng(SEED), []
+    for family in range(len(zoo.axes) * zoo.families):
+        axis = zoo.axes[family % len(zoo.axes)]
+        base = {name: values[rng.integers(len(values))] for name, values in AXES.items()}
+        for place, value in enumerate(AXES[axis]):
+            settings = {name: at for name, at in {**base, axis: value}.items() if name in zoo.axes}
+            for seed in range(zoo.seeds):
+                spec = _spec(POOLS.get(dataset, dataset), settings, zoo.fixed, zoo.seeds * family + seed)
+                found.append(Member(spec, family, axis, 3 * family + place, settings))
+    return found
+
+
+def _spec(dataset: str, settings: Mapping[str, Any], fixed: Mapping[str, Any], seed: int) -> RunSpec:
+    parse_name(dataset)
+    own = {name: value for name, value in settings.items() if name not in SHAPE}
+    if set(SHAPE) <= set(settings):
+        width = settings["width"]
+        own["model"] = "mlp:" + "-".join(map(str, [width, width // 2, width // 2][: settings["depth"]]))
+    shared = {"dataset": dataset, "preprocessing": "standard", "every_epoch": False, "seed": seed}
+    return RunSpec(**shared, **own, **fixed)

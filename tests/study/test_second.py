@@ -1,0 +1,145 @@
+"""Networks of the second study: trained side by side, measured on a held-out probe, and only once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from nbutils.activations import firing
+from nbutils.data.datasets import held_out_probe, load_dataset, probe_halves
+from nbutils.measures import class_cells, measure_matched
+from nbutils.runs.looks import look_at
+from nbutils.runs.run import run_once
+from nbutils.runs.spec import RunSpec
+from nbutils.study import second
+from nbutils.study.candidates import CANDIDATES, FAMILIES, NEEDS, ONE_NULL
+from nbutils.study.questions import PROTOCOL
+from nbutils.study.second import Network, compute, is_done, measured, networks_of, tables_of
+
+SMALL = RunSpec(dataset="digits", model="mlp:24-16", epochs=2, preprocessing="standard")
+
+
+def network(seed: int = 0, designs: tuple[str, ...] = ("runs", "grid"), **changes) -> Network:
+    return Network(SMALL.model_copy(update={"seed": seed, **changes}), designs, neurons=20)
+
+
+def test_probe_and_other_test_images_share_none():
+    data = load_dataset("digits")
+    probe, others = held_out_probe(data.test_labels)
+    assert len(probe) == len(others) == 180
+    assert not set(probe) & set(others)
+    assert np.bincount(data.test_labels[probe]).min() >= 17
+    first, again = probe_halves(data.test_labels[probe])
+    assert not set(first) & set(again)
+    counts = [np.bincount(data.test_labels[probe][half], minlength=10) for half in (first, again)]
+    assert np.abs(counts[0] - counts[1]).max() <= 1
+
+
+def test_a_look_is_what_pytorch_computes(own_store):
+    run = run_once(SMALL)
+    look, data, model = look_at(run), SMALL.data(), run.network()
+    probe, others = held_out_probe(data.test_labels)
+    inputs = torch.from_numpy(data.test_inputs[probe])
+    with torch.no_grad():
+        first = model[0].linear(inputs)
+        second_ = model[1].linear(first.relu())
+        logits = model.output(second_.relu()).numpy()
+        right = model(torch.from_numpy(data.test_inputs[others])).argmax(dim=1).numpy() == data.test_labels[others]
+    assert np.allclose(look.preactivations, np.hstack([first, second_]), atol=1e-5)
+    assert np.allclose(look.logits, logits, atol=1e-5)
+    assert look.run["other_accuracy"] == pytest.approx(right.mean())
+    assert (look.fired == firing(look.activations)).all()
+    assert (look.cells == class_cells(look.labels, look.predicted)).all()
+    assert [weights.shape for weights in look.weights] == [(24, 64), (16, 24), (10, 16)]
+    assert look.last.shape == (180, 16)
+    trained = look_at(run, probe="training")
+    assert (trained.fired == run.fired(-1)).all(), "the run's own probe and firing"
+    half = look.part(np.arange(90))
+    assert (half.fired == firing(look.activations[:90])).all(), "a half decides anew what fires"
+
+
+def test_candidates_are_what_the_functions_say(own_store):
+    own = network()
+    run = run_once(own.run)
+    look, kept = look_at(run, neurons=20), measured(run, own)
+    found = {
+        (e, part, name): value
+        for key, rows in kept["values"].items()
+        if key != "series"
+        for e, part, name, value in rows
+    }
+    matched = measure_matched(look.fired, look.cells, 0, 20, ONE_NULL, PROTOCOL.draws)
+    assert found[2, "whole", "modularity"] == matched["modularity"]
+    assert found[2, "whole", "excess"] == pytest.approx(matched["class_part"] + matched["remainder"])
+    assert found[2, "whole", "probe_accuracy"] == (look.predicted == look.labels).mean()
+    softmax = torch.softmax(torch.from_numpy(look.logits).double(), dim=1).max(dim=1).values.mean()
+    assert found[2, "whole", "confidence"] == pytest.approx(float(softmax))
+    assert (0, "whole", "excess") in found, "the untrained network, on the same footing"
+    columns = {name for one in CANDIDATES for name in one.columns}
+    assert {name for (epoch, part, name) in found if epoch == 2 and part == "whole"} == columns
+    halved = {name for one in CANDIDATES if one.by_halves for name in one.columns}
+    assert {name for (epoch, part, name) in found if epoch == 2 and part == "second"} == halved
+    assert all(one.family in FAMILIES and one.needs in NEEDS for one in CANDIDATES)
+
+
+def test_a_series_has_every_epoch_and_both_halves(own_store):
+    kept = measured(run_once(SMALL), network())
+    rows = kept["values"]["series"]
+    assert {(epoch, part) for epoch, part, _, _ in rows} == {(e, p) for e in range(3) for p in second.PARTS}
+    assert {name for _, _, name, _ in rows} == {"modularity", "active_entropy", "block_entropy"}
+    assert "series" not in measured(run_once(SMALL), network(designs=("grid",)))["values"] or "series" in kept["code"]
+
+
+def test_only_what_is_new_or_stale_is_measured_again(own_store, monkeypatch):
+    own, taken, original = network(designs=("small",)), [], second._measure
+    monkeypatch.setattr(second, "_measure", lambda run, one, names: taken.append(names) or original(run, one, names))
+    with monkeypatch.context() as before:
+        before.setattr(second, "CANDIDATES", CANDIDATES[:-1])
+        assert compute([own], jobs=1) == 1
+        assert compute([own], jobs=1) == 0
+    assert not is_done(own)
+    first = measured(run_once(own.run), own)["values"]
+    assert is_done(own)
+    assert taken == [[one.name for one in CANDIDATES[:-1]], [CANDIDATES[-1].name]]
+    store = second.Store("looks")
+    where = second._address(run_once(own.run).address, own.neurons)
+    record = store.read(where)
+    record["code"]["graph"] = "of another day"
+    store.write(where, {key: value for key, value in record.items() if key != "files"}, replace=True)
+    again = measured(run_once(own.run), own)["values"]
+    assert taken[2:] == [["graph"]]
+    assert again == first
+
+
+def test_tables_hold_what_was_measured_and_what_failed(own_store):
+    sound, wild = network(), network(seed=1, designs=("small",), learning_rate=1e30)
+    compute([sound, wild], jobs=1)
+    tables = tables_of([sound, wild, network(seed=2)])
+    assert tables.networks["status"].tolist() == ["done", "failed"]
+    assert tables.networks["designs"].tolist() == ["runs grid", "small"]
+    row = tables.networks.iloc[0]
+    assert row["accuracy"] == look_at(run_once(sound.run)).run["other_accuracy"]
+    assert not row["degenerate"]
+    assert set(tables.measures["run"]) == {row["run"]}
+    assert set(tables.series["measure"]) >= {"train_accuracy", "modularity"}
+    assert (tables.costs["seconds"] >= 0).all()
+
+
+def test_a_network_that_learned_nothing_is_degenerate(own_store):
+    still = network(epochs=1, learning_rate=1e-9)
+    compute([still], jobs=1)
+    assert tables_of([still]).networks["degenerate"].item()
+
+
+def test_the_study_of_every_data_set_is_whole():
+    for name in ("digits", "mnist", "cifar10", "plantvillage"):
+        if name == "cifar10":
+            continue  # its zoo needs a range of images
+        networks = networks_of(name)
+        assert len({one.run for one in networks}) == len(networks)
+        count = {design: sum(design in one.designs for one in networks) for design in ("runs", "grid", "small")}
+        assert count["runs"] == 30
+        assert count["grid"] == 40
+        assert all(one.run.preprocessing == "standard" for one in networks)
+        assert all(one.neurons <= second._half(one.run) for one in networks)
