@@ -38,14 +38,15 @@ class Name:
         path: the folder, absolute and with links resolved, or None.
         size: height and width to resize to; None keeps them.
         colour: three channels, one, or (None) what the pictures have; only folders may choose.
-        thousands: how many thousand training images to take; None takes all. Only public ones have fewer.
+        thousands: which thousands of training images to take, from the first number to the second; None takes all. Only
+            public ones have fewer.
     """
 
     base: str
     path: Path | None
     size: int | None
     colour: bool | None
-    thousands: int | None = None
+    thousands: tuple[int, int] | None = None
 
     @property
     def whole(self) -> str:
@@ -82,8 +83,9 @@ def parse_name(name: str) -> Name:
 
     Args:
         name: a name of `BUILT_IN` or `SOURCES`; one of `SOURCES` may be followed by "-10k" for 10,000 training images,
-            equally many of each class, and by "@" and a height and width, such as "plantvillage@32"; or "folder:PATH",
-            which may be followed by "@32", "@grey", "@colour", or "@32@grey".
+            equally many of each class, or by "-10k-16k" for 6,000 others, those that follow in the same order, and by
+            "@" and a height and width, such as "plantvillage@32"; or "folder:PATH", which may be followed by "@32",
+            "@grey", "@colour", or "@32@grey".
 
     Returns:
         A :class:`Name`.
@@ -93,7 +95,7 @@ def parse_name(name: str) -> Name:
 
     Examples:
         >>> parse_name("cifar10-10k@16")
-        Name(base='cifar10', path=None, size=16, colour=None, thousands=10)
+        Name(base='cifar10', path=None, size=16, colour=None, thousands=(0, 10))
     """
     found = _read_name(name) if isinstance(name, str) else None
     if found is None or found.size == 0:
@@ -110,10 +112,16 @@ def _read_name(name: str) -> Name | None:
         return _read_folder(name.removeprefix(FOLDER))
     if name in BUILT_IN:
         return Name(name, None, None, None)
-    match = re.fullmatch(rf"({'|'.join(SOURCES)})(?:-([1-9][0-9]{{0,3}})k)?(?:@([0-9]{{1,4}}))?", name)
+    thousand = "([1-9][0-9]{0,3})k"
+    match = re.fullmatch(rf"({'|'.join(SOURCES)})(?:-{thousand})?(?:-{thousand})?(?:@([0-9]{{1,4}}))?", name)
     if match is None:
         return None
-    thousands, size = (int(number) if number else None for number in match.groups()[1:])
+    first, second, size = (int(number) if number else None for number in match.groups()[1:])
+    thousands = None if first is None else (0, first) if second is None else (first, second)
+    if second is not None and first >= second:
+        raise ValueError(
+            f"dataset must name a range of images from fewer to more, such as '-10k-16k', received {name!r}"
+        )
     return Name(match[1], None, size, None, thousands)
 
 

@@ -145,9 +145,9 @@ def load_dataset(
     share, seed = label_noise(labels), as_count(seed, "seed", 0)
     if preprocessing not in PREPROCESSING:
         raise ValueError(f"preprocessing must be one of {', '.join(PREPROCESSING)}, received {shown(preprocessing)}")
-    data = _part(full_name(name), examples)
-    if preprocessing == "standard":
-        data = replace(data, standard=_standard(data.name))
+    data = _load(full_name(name))
+    standard = _standard(data.name, data.version) if preprocessing == "standard" else None
+    data = replace(data if examples is None else _part(data.name, data.version, examples), standard=standard)
     given = data.train_true.copy()
     rng = np.random.default_rng([seed, 1])
     redrawn = rng.permutation(len(given))[: round(share * len(given))]
@@ -182,18 +182,19 @@ TITLES = {"digits": "Digits (8×8)", "mnist-5k": "MNIST, 5,000 images"} | {n: s.
 
 
 @lru_cache(maxsize=8)
-def _part(name: str, examples: int | None) -> Dataset:
+def _part(name: str, version: str, examples: int) -> Dataset:
     data = _load(name)
-    if examples is None:
-        return data
     chosen = balanced_indices(data.train_true, examples, "examples")
     fewer = {"train_pixels": data.train_pixels[chosen], "train_labels": data.train_labels[chosen]}
     return replace(data, **fewer, train_true=data.train_true[chosen])
 
 
 @lru_cache(maxsize=8)
-def _standard(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Factor and shift of each pixel's place that give every channel mean 0 and deviation 1."""
+def _standard(name: str, version: str) -> tuple[np.ndarray, np.ndarray]:
+    """Factor and shift of each pixel's place that give every channel mean 0 and deviation 1.
+
+    The version is there to tell the images of a folder from those that it held before.
+    """
     data = _load(name)
     channels = data.image_shape[2] if len(data.image_shape) > 2 else 1
     pixels = data.train_pixels.reshape(-1, channels)
@@ -238,8 +239,12 @@ def _kept(name: str, asked: Name) -> Dataset:
     if asked.size is not None:
         facts["title"] += f", {asked.size}×{asked.size}"
     if asked.thousands is not None:
-        chosen = balanced_indices(images.train_labels, 1000 * asked.thousands, f"number of examples in {name!r}")
-        origin = f"{images.origin}; {len(chosen):,} of its training images"
+        first, last = (1000 * number for number in asked.thousands)
+        chosen = balanced_indices(images.train_labels, last, f"number of examples in {name!r}")
+        origin = f"{images.origin}; {last:,} of its training images"
+        if first:  # what the first of the same order leaves
+            chosen = chosen[~np.isin(chosen, balanced_indices(images.train_labels, first))]
+            origin = f"{images.origin}; its training images from {first + 1:,} to {last:,} of an order fixed by seed"
         images = replace(images, train=images.train[chosen], train_labels=images.train_labels[chosen], origin=origin)
         facts["version"] = hashlib.sha256(kept.version.encode() + chosen.tobytes()).hexdigest()[:12]
         facts["title"] += f", {len(chosen):,} images"

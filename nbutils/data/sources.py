@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import os
@@ -9,8 +10,10 @@ import pickle
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from nbutils.data.pictures import Images, decode, decode_folder, pictures_in_arc
 
 DIGITS = tuple("0123456789")
 GARMENTS = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+LETTERS = ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo")
 THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 # Training and test labels of MNIST are not quite even; those of the other two are.
 MNIST_LABELS = (
@@ -74,10 +78,10 @@ def md5(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
-def _idx_files(kind: str) -> Callable[[Path], list[Path]]:
+def _idx_files(kind: str, splits: tuple[str, ...] = ("train", "t10k")) -> Callable[[Path], list[Path]]:
     def files(folder: Path) -> list[Path]:
         raw = folder / kind / "raw"
-        stems = [f"{split}-{what}-ubyte" for split in ("train", "t10k") for what in ("images-idx3", "labels-idx1")]
+        stems = [f"{split}-{what}-ubyte" for split in splits for what in ("images-idx3", "labels-idx1")]
         found = [next((p for p in (raw / f"{stem}.gz", raw / stem) if p.is_file()), None) for stem in stems]
         return [] if None in found else found
 
@@ -116,6 +120,71 @@ def _idx(kind: str, classes: tuple[str, ...]) -> dict[str, Any]:
 
     advice = f"{kind}/raw/train-images-idx3-ubyte.gz and the three files that go with it"
     return {"files": _idx_files(kind), "read": _read_idx(kind, classes), "fetch": fetch, "advice": advice}
+
+
+MOST_BYTES = 4 << 30  # that an idx file may promise
+KMNIST_TRAIN, KMNIST_SEED = 6_000, 20210604  # of the 10,000 published test images, where only those are there
+
+
+def _kmnist_files(folder: Path) -> list[Path]:
+    """The whole set, or else the published test files."""
+    return _idx_files("KMNIST")(folder) or _idx_files("KMNIST", ("t10k",))(folder)
+
+
+def _read_kmnist(files: list[Path]) -> Images:
+    if len(files) > 2:
+        return _read_idx("KMNIST", LETTERS)(files)
+    for file in files:
+        published = dict(torchvision_datasets().KMNIST.resources).get(file.name)
+        if published and md5(file) != published:
+            raise ValueError(f"{file} is damaged: its MD5 is {md5(file)}, not {published}; replace it")
+    pixels, labels = (read_idx(file) for file in files)
+    if pixels.shape != (10_000, 28, 28) or np.bincount(labels.ravel()).tolist() != [1000] * 10:
+        raise ValueError(
+            f"{files[0].parent} must hold the 10,000 test images of KMNIST, 1,000 of each class, received "
+            f"{pixels.shape} images and {labels.shape} labels"
+        )
+    from sklearn.model_selection import train_test_split
+
+    sizes = {"train_size": KMNIST_TRAIN, "test_size": len(labels) - KMNIST_TRAIN, "random_state": KMNIST_SEED}
+    train, test = train_test_split(np.arange(len(labels)), stratify=labels, **sizes)
+    origin = "the publisher's test images only, divided by seed into 6,000 training and 4,000 test images"
+    labels = labels.astype(np.int64)
+    return Images(pixels[train], labels[train], pixels[test], labels[test], LETTERS, origin)
+
+
+def read_idx(path: Path) -> np.ndarray:
+    """Unsigned bytes in the format of MNIST's files, perhaps compressed with gzip.
+
+    Args:
+        path: the file; one whose name ends in .gz is unpacked, never beyond what its header promises.
+
+    Returns:
+        Array of uint8, shape as the header says.
+
+    Raises:
+        ValueError: the file is cut off, longer than its header says, or of another kind; it is named.
+        OSError: it cannot be read.
+
+    References:
+        LeCun, "The MNIST database of handwritten digits", on the idx format.
+    """
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rb") as file:
+            head = file.read(4)
+            if len(head) < 4 or head[:3] != b"\0\0\x08" or not 1 <= head[3] <= 4:
+                raise ValueError("it does not begin as an idx file of bytes does")
+            sizes = file.read(4 * head[3])
+            shape = tuple(np.frombuffer(sizes, ">u4").tolist()) if len(sizes) == 4 * head[3] else ()
+            if not shape or prod(shape) > MOST_BYTES:
+                raise ValueError(f"its header promises {shape}")
+            content = file.read(prod(shape) + 1)
+    except (EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
+        raise ValueError(f"{path} cannot be read as idx: {error}") from None
+    if len(content) != prod(shape):
+        raise ValueError(f"{path} cannot be read as idx: it holds {len(content):,} bytes or more, not {prod(shape):,}")
+    return np.frombuffer(content, np.uint8).reshape(shape)
 
 
 def _first_of(names: tuple[str, ...], places: tuple[str, ...]) -> Callable[[Path], list[Path]]:
@@ -213,6 +282,17 @@ SOURCES = {
         **_idx("FashionMNIST", GARMENTS),
         labels=((6000,) * 10, (1000,) * 10),
         home="https://github.com/zalandoresearch/fashion-mnist",
+        passed_on=True,
+    ),
+    "kmnist": Source(
+        title="KMNIST",
+        about="cursive hiragana of ten kinds, written by hand, 28x28 pixels, grey",
+        licence="CC BY-SA 4.0, created by CODH, adapted from Kuzushiji Dataset (created by NIJL and others)",
+        citation="Clanuwat, Bober-Irizar, Kitamoto, Lamb, Yamamoto and Ha (2018), arXiv:1812.01718",
+        **_idx("KMNIST", LETTERS) | {"files": _kmnist_files, "read": _read_kmnist},
+        labels=None,
+        home="https://github.com/rois-codh/kmnist",
+        split="the publisher's; where only its 10,000 test images are there, those divided by a fixed seed",
         passed_on=True,
     ),
     "cifar10": Source(

@@ -245,7 +245,7 @@ def _placed(parts: Sequence[tuple[Results, pd.DataFrame]]) -> pd.DataFrame:
         if missing := [name for name in ("train", "classes") if name not in result.about]:
             raise ValueError(f"studies must say {missing[0]!r} in what they know about their data, received none")
         fewer = parse_name(table["dataset"].iloc[0]).thousands
-        images = 1000 * fewer if fewer else result.about["train"]
+        images = 1000 * (fewer[1] - fewer[0]) if fewer else result.about["train"]
         placed = table.join(result.runs.set_index("run")[["model", *settings]], on="run")
         active = placed["model"].map(lambda model: sum(hidden_widths(model))) * (1 - table["dead_share"])
         placed = placed.assign(

@@ -88,6 +88,7 @@ class Candidate:
 LINES = 50  # between images of the probe, on which linear regions are counted
 TINY = 1e-12  # smaller losses and distances have this one's logarithm
 ONE_NULL = MeasureSpec(density=PROTOCOL.density, seeds=1, null_draws=1)
+FOLDS = 3  # of the linear probe
 SEARCHES = 5  # for communities that several searches agree on
 
 
@@ -159,7 +160,7 @@ def _collapse(look: Look) -> dict[str, float]:
 
 
 def _probe(look: Look) -> dict[str, float]:
-    return {"linear_probe": linear_probe(look.last, look.labels)}
+    return {"linear_probe": linear_probe(look.last, look.labels, FOLDS)}
 
 
 def _dimension(look: Look) -> dict[str, float]:

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tarfile
@@ -22,7 +23,7 @@ from nbutils.data import catalogue, sources
 from nbutils.data.catalogue import keep_images, parse_name
 from nbutils.data.datasets import load_dataset
 from nbutils.data.pictures import torchvision_datasets
-from nbutils.data.sources import SOURCES, data_folder, read_cifar_batches
+from nbutils.data.sources import SOURCES, data_folder, read_cifar_batches, read_idx
 from nbutils.support import store
 from nbutils.support.store import Store
 
@@ -70,6 +71,7 @@ def test_names(name):
         "",
         "../mnist",
         "mnist-0k",
+        "mnist-1k-2k-3k",
         "digits-1k",
         None,
         3,
@@ -77,7 +79,7 @@ def test_names(name):
 )
 def test_other_names_are_refused(name):
     with pytest.raises(
-        ValueError, match="dataset must be one of digits, mnist-5k, mnist, fashion-mnist, cifar10, plantv"
+        ValueError, match="dataset must be one of digits, mnist-5k, mnist, fashion-mnist, kmnist, cifar10, p"
     ):
         parse_name(name)
 
@@ -88,7 +90,13 @@ LARGE = [name for name in THERE if name in ("cifar10", "plantvillage")]
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.release) if n in LARGE else n for n in THERE])
 def test_public_data_sets_are_whole(name):
     data = load_dataset(name)
-    shape = {"mnist": (28, 28), "fashion-mnist": (28, 28), "cifar10": (32, 32, 3), "plantvillage": (64, 64, 3)}[name]
+    shape = {
+        "mnist": (28, 28),
+        "fashion-mnist": (28, 28),
+        "kmnist": (28, 28),
+        "cifar10": (32, 32, 3),
+        "plantvillage": (64, 64, 3),
+    }[name]
     assert data.image_shape == shape
     assert data.train_pixels.shape == (len(data.train_labels), np.prod(shape))
     assert data.train_pixels.dtype == data.test_pixels.dtype == np.uint8
@@ -399,3 +407,87 @@ def test_the_data_folder(monkeypatch):
     assert sources.data_folder().name == "data"
     monkeypatch.setenv("NBUTILS_DATA", "~/x")
     assert sources.data_folder() == Path.home() / "x"
+
+
+def test_a_range_takes_the_images_that_follow():
+    """Disjoint from those before, together the larger part, and equally many of each class."""
+    few, more, others = (load_dataset(f"mnist-{name}") for name in ("2k", "4k", "2k-4k"))
+
+    def seen(data) -> set[bytes]:
+        return {image.tobytes() for image in data.train_pixels}
+
+    assert not seen(few) & seen(others)
+    assert seen(few) | seen(others) == seen(more)
+    assert np.bincount(others.train_true).tolist() == [200] * 10
+    assert "from 2,001 to 4,000" in others.origin
+    assert len({data.version for data in (few, more, others)}) == 3
+    for name in ("mnist-5k-2k", "mnist-2k-2k"):
+        with pytest.raises(ValueError, match="a range of images from fewer to more"):
+            parse_name(name)
+    with pytest.raises(ValueError, match="number of examples in 'mnist-2k-70k' must be from 1 to 60000"):
+        load_dataset("mnist-2k-70k")
+
+
+def written_idx(path: Path, array: np.ndarray) -> Path:
+    header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(header + array.tobytes()) if path.suffix == ".gz" else header + array.tobytes())
+    return path
+
+
+@pytest.mark.parametrize("name", ["images.gz", "images"])
+def test_idx_files_are_read_and_damaged_ones_named(tmp_path, rng, name):
+    array = rng.integers(256, size=(5, 4, 3), dtype=np.uint8)
+    path = written_idx(tmp_path / name, array)
+    assert (read_idx(path) == array).all()
+    whole = gzip.decompress(path.read_bytes()) if path.suffix else path.read_bytes()
+    for content, words in (
+        (whole[:-1], "it holds 59 bytes or more, not 60"),
+        (whole + b"x", "it holds 61 bytes or more, not 60"),
+        (b"\0\0\x0d\x03" + whole[4:], "it does not begin as an idx file of bytes does"),
+        (whole[:4] + b"\xff" * 12, "its header promises"),
+        (whole[:7], "its header promises"),
+        (b"", "it does not begin"),
+    ):
+        path.write_bytes(gzip.compress(content) if path.suffix else content)
+        with pytest.raises(ValueError, match=f"{re.escape(str(path))} cannot be read as idx: {words}"):
+            read_idx(path)
+    if path.suffix:
+        for damaged in (gzip.compress(whole)[:-9], b"no archive", gzip.compress(whole)[:20] + b"\xff" * 30):
+            path.write_bytes(damaged)
+            with pytest.raises(ValueError, match="cannot be read as idx"):
+                read_idx(path)
+
+
+def test_where_only_the_test_images_of_kmnist_are_there_they_are_divided(
+    tmp_path, monkeypatch, fresh_data, own_store, rng
+):
+    monkeypatch.setenv("NBUTILS_DATA", str(tmp_path))
+    monkeypatch.setattr(torchvision_datasets().KMNIST, "resources", [])
+    labels = np.repeat(np.arange(10, dtype=np.uint8), 1000)[rng.permutation(10_000)]
+    pixels = rng.integers(256, size=(10_000, 28, 28), dtype=np.uint8)
+    raw = tmp_path / "KMNIST/raw"
+    for what, array in (("images-idx3", pixels), ("labels-idx1", labels)):
+        written_idx(raw / f"t10k-{what}-ubyte.gz", array)
+    data = load_dataset("kmnist")
+    assert (len(data.train_true), len(data.test_labels)) == (6000, 4000)
+    assert np.bincount(data.train_true).tolist() == [600] * 10
+    assert "divided by seed into 6,000 training and 4,000 test images" in data.origin
+    both = np.vstack([data.train_pixels, data.test_pixels])
+    assert len({image.tobytes() for image in both}) == 10_000
+    own = {image.tobytes(): label for image, label in zip(pixels.reshape(10_000, -1), labels, strict=True)}
+    assert all(own[image.tobytes()] == label for image, label in zip(data.train_pixels, data.train_true, strict=True))
+
+
+def test_damaged_files_of_kmnist_are_named(tmp_path, monkeypatch, fresh_data, own_store):
+    monkeypatch.setenv("NBUTILS_DATA", str(tmp_path))
+    raw = tmp_path / "KMNIST/raw"
+    for what, array in (("images-idx3", np.zeros((3, 28, 28), np.uint8)), ("labels-idx1", np.zeros(3, np.uint8))):
+        written_idx(raw / f"t10k-{what}-ubyte.gz", array)
+    with pytest.raises(ValueError, match=r"t10k-images-idx3-ubyte.gz is damaged: its MD5 is \w+, not 5c965bf0"):
+        load_dataset("kmnist")
+    for file in raw.iterdir():
+        (raw / file.stem).write_bytes(gzip.decompress(file.read_bytes()))
+        file.unlink()
+    with pytest.raises(ValueError, match="must hold the 10,000 test images of KMNIST, 1,000 of each class, received"):
+        load_dataset("kmnist")

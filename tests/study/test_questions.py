@@ -114,6 +114,7 @@ def test_shapes_of_networks_follow_width_and_depth():
     assert models[512, 2] == "mlp:512-256"
     assert models[384, 3] == "mlp:384-192-192"
     assert set(SHAPE) == {"width", "depth"}
+    assert {m.run.dataset for m in zoo_members("cifar10")} == {"cifar10-10k-16k"}
 
 
 def test_another_kind_of_zoo_is_refused():

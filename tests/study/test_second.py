@@ -133,9 +133,7 @@ def test_a_network_that_learned_nothing_is_degenerate(own_store):
 
 
 def test_the_study_of_every_data_set_is_whole():
-    for name in ("digits", "mnist", "cifar10", "plantvillage"):
-        if name == "cifar10":
-            continue  # its zoo needs a range of images
+    for name in ("digits", "mnist", "kmnist", "cifar10", "plantvillage"):
         networks = networks_of(name)
         assert len({one.run for one in networks}) == len(networks)
         count = {design: sum(design in one.designs for one in networks) for design in ("runs", "grid", "small")}
