@@ -85,7 +85,8 @@ def first_run(studies, name: str, part: str) -> pd.Series:
 
 
 def spec_of(row: pd.Series, **changes) -> RunSpec:
-    given = {name: row[name] for name in RunSpec.model_fields if pd.notna(row[name])}
+    # What was no parameter yet has its default.
+    given = {name: row[name] for name in RunSpec.model_fields if name in row and pd.notna(row[name])}
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
     whole = {name: int(plain[name]) for name in ("probe",) if name in plain}
     return RunSpec(**plain | whole | changes)
@@ -142,6 +143,7 @@ def assert_close(kept: pd.DataFrame, made: pd.DataFrame, seeds: pd.DataFrame) ->
 def kin(results: Results, row: pd.Series) -> pd.DataFrame:
     """Rows of the runs that differ from a run in their seed alone, its own among them."""
     same = [name for name in RunSpec.model_fields if name not in ("seed", "stop_at", "probe", "checkpoints")]
+    same = [name for name in same if name in results.runs]  # others were no parameter yet
     runs = results.runs[(results.runs["status"] == "done") & (results.runs[same] == row[same]).all(axis=1)]
     return results.table[results.table["run"].isin(runs["run"])]
 
