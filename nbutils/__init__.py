@@ -66,6 +66,8 @@ _WHERE = {
     "representations": (
         "layer_spread",
         "linear_probe",
+        "manifold_geometry",
+        "Manifolds",
         "neural_collapse",
         "neuron_spread",
         "subclass_selectivity",
@@ -123,6 +125,8 @@ _WHERE = {
     ),
     "data.datasets": ("balanced_indices", "Dataset", "load_dataset", "probe_indices"),
     "data.datasheets": ("brightness_table", "label_conditions", "read_datasheet", "simple_accuracies"),
+    "runs.distilled": ("prediction_tree", "PredictionTree", "soft_tree", "SoftTree"),
+    "runs.masks": ("class_masks", "ClassMasks"),
     "runs.models": ("build_model",),
     "runs.run": ("Run", "run_once", "RunSpec"),
     "runs.training": ("train", "TrainingSettings"),

@@ -1,17 +1,46 @@
-"""What the activations say about the classes: collapse onto class means, clusters inside classes, linear probes."""
+"""What the activations say about the classes: collapse onto means, clusters inside classes, probes, manifolds."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from nbutils.support.arguments import checked
 from nbutils.support.checks import as_activations, as_count, as_labels, as_rng, ordinary
 
 ROUNDING = 1e-12  # of a neuron's largest value: what varies by less does not vary
 ACTIVE = 0.25  # of the examples, on which a neuron of `layer_spread` is active
 STEPS = 1000  # of a linear probe's solver
+DIRECTIONS = 300  # per class manifold
+MOST_DIRECTIONS = 100_000
+ACTIVE_SET = 30  # steps per example and dimension, in the search for an anchor point
+
+
+@checked
+@dataclass(frozen=True)
+class Manifolds:
+    """Geometry of class manifolds, averaged over the classes and for each of them.
+
+    Attributes:
+        radius: mean of `radii`.
+        dimension: mean of `dimensions`.
+        capacity: harmonic mean of `capacities`.
+        classes: class labels in rising order, shape (classes,).
+        radii: mean-field radius per class, shape (classes,).
+        dimensions: mean-field dimension per class, shape (classes,).
+        capacities: capacity per class, shape (classes,).
+    """
+
+    radius: float
+    dimension: float
+    capacity: float
+    classes: np.ndarray
+    radii: np.ndarray
+    dimensions: np.ndarray
+    capacities: np.ndarray
 
 
 def neural_collapse(activations: Any, labels: Any) -> float:
@@ -98,6 +127,84 @@ def linear_probe(activations: Any, labels: Any, folds: int = 5, seed: int = 0) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return float(cross_val_score(probe, values, index, cv=parts).mean())
+
+
+def manifold_geometry(
+    activations: Any,
+    labels: Any,
+    directions: int = DIRECTIONS,
+    examples: int | None = None,
+    seed: int = 0,
+) -> Manifolds:
+    """Radius, dimension and capacity of the clouds of points that the classes form in one layer.
+
+    The class manifold is the convex hull of a class's examples, relative to the mean of all class centres. In units of
+    the length of its centre, an example is (s, 1): its deviation s from the centre, and the centre as an axis of its
+    own. The theory asks where a random weight vector touches such a manifold: for a standard normal vector t of d
+    dimensions, let P(t) be the nearest point of the cone that all (s, 1) span, and (a(t), 1) the point of the hull in
+    that direction, the anchor point (where P(t) is 0, the example that reaches farthest along t). With T the part of t
+    in the space of deviations, and means over t,
+
+        radius^2 = mean |a|^2,  dimension = mean (T . a / |a|)^2,  1 / capacity = mean |P(t)|^2.
+
+    Capacity is how many such manifolds per neuron can just be separated by a hyperplane when each of them gets one of
+    two labels at random. It is computed with one non-negative least squares problem per direction (SciPy); directions
+    are drawn on the sphere, in opposite pairs, and the length of t is averaged exactly. Correlations between class
+    centres, other than their common mean, are left in: the theory takes centres as independent, and with ten classes
+    what is projected out to make them so would be most of what the centres are.
+
+    Args:
+        activations: of one layer, shape (examples, neurons), finite; at least one neuron.
+        labels: class per example, shape (examples,), integers; at least two classes.
+        directions: drawn per class, from 2 to 100,000; an odd number becomes the next even one.
+        examples: drawn from every class without replacement, at most as many as the smallest has; None takes all.
+            Radius and dimension grow and capacity falls with the number of examples: compare what has equally many.
+        seed: of the examples and directions drawn.
+
+    Returns:
+        :class:`Manifolds`. Radius: in units of the length of the class centre, >= 0. Dimension: at most the number of
+        neurons and of a class's examples less one; 0 for a single point. Capacity: manifolds per neuron, at most 2,
+        which a single point has exactly. All NaN for a class whose centre is the mean of all centres, and in the
+        averages then. With 300 directions the error of sampling is 2 to 4 % for a class, about 1 % for the average
+        of ten.
+
+        Ten classes of 200 examples and 256 neurons take about half a second of one core, and 1,024 neurons a second:
+        deviations are turned into the space that they span, which changes nothing.
+
+    Raises:
+        ValueError: shapes disagree, values are not finite, there is no neuron, fewer than two classes, or an option is
+            out of range.
+
+    Examples:
+        >>> points = manifold_geometry([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]], [0, 0, 1, 1])
+        >>> points.radius, points.dimension, points.capacity
+        (0.0, 0.0, 2.0)
+
+    References:
+        Chung, Lee and Sompolinsky (2018), doi:10.1103/PhysRevX.8.031003: equations 16 (capacity), 28 (radius) and 29
+        (dimension), without a margin; per layer of a network: Stephenson et al. (2021), arXiv:2105.14602. That
+        capacity is one over the statistical dimension of a cone: Amelunxen et al. (2014), doi:10.1093/imaiai/iau005.
+    """
+    values = _as_floats(activations, None)
+    index, count = _as_classes(labels, len(values))
+    directions, source = as_count(directions, "directions", 2, MOST_DIRECTIONS), as_rng(seed, "seed")
+    if not values.shape[1]:
+        raise ValueError(f"activations must have at least one neuron, received shape {values.shape}")
+    members = [np.flatnonzero(index == one) for one in range(count)]
+    if examples is not None:
+        drawn = as_count(examples, "examples", most=min(map(len, members)))
+        members = [source.choice(own, drawn, replace=False) for own in members]
+    clouds = [values[own] for own in members]
+    middle = np.mean([cloud.mean(axis=0) for cloud in clouds], axis=0)
+    least = max(values.shape) * np.finfo(np.float64).eps * np.abs(values).max()  # what is only rounding is 0
+    found = np.array([_geometry(cloud - middle, least, directions, source) for cloud in clouds]).T
+    return Manifolds(
+        float(found[0].mean()),
+        float(found[1].mean()),
+        float(1 / (1 / found[2]).mean()),
+        np.unique(as_labels(labels)),
+        *found,
+    )
 
 
 def neuron_spread(preactivations: Any, labels: Any, top: int = 30) -> float:
@@ -341,3 +448,37 @@ def _cosine_distances(values: np.ndarray) -> np.ndarray:
 def _spread_of_pairs(distances: np.ndarray) -> float:
     """Standard deviation over the pairs of different examples; 0 for a single pair."""
     return float(distances[np.triu_indices(len(distances), 1)].std())
+
+
+def _geometry(cloud: np.ndarray, least: float, directions: int, source: np.random.Generator) -> tuple[float, ...]:
+    """Radius, dimension and capacity of one manifold."""
+    from scipy.optimize import nnls
+
+    centre = cloud.mean(axis=0)
+    length = np.linalg.norm(centre)
+    if length <= least * np.sqrt(len(centre)):
+        return (np.nan,) * 3
+    points = _turned(cloud - centre, least) / length  # (examples, dimensions)
+    rays = np.column_stack([points, np.ones(len(points))])
+    size = np.linalg.norm(rays, axis=1, keepdims=True)
+    rays /= size  # the cone stays, and the solver meets no huge numbers
+    half = source.standard_normal((-(-directions // 2), rays.shape[1]))
+    half /= np.linalg.norm(half, axis=1, keepdims=True)
+    sums = np.zeros(3)
+    for toward in np.concatenate([half, -half]):
+        shares, _ = nnls(rays.T, toward, maxiter=ACTIVE_SET * (len(rays) + rays.shape[1]))
+        weights = shares / size[:, 0]
+        anchor = weights @ points / weights.sum() if weights.any() else points[np.argmax(points @ toward[:-1])]
+        radius = np.linalg.norm(anchor)
+        along = toward[:-1] @ anchor / radius if radius > 0 else 0.0
+        sums += radius**2, along**2, np.sum((shares @ rays) ** 2)
+    radius, along, reached = sums / (2 * len(half))
+    squared = rays.shape[1]  # the mean of |t|^2
+    return float(np.sqrt(radius)), float(squared * along), float(1 / (squared * reached))
+
+
+def _turned(deviations: np.ndarray, least: float) -> np.ndarray:
+    """The same points in coordinates of the space that they span."""
+    left, size, _ = np.linalg.svd(deviations, full_matrices=False)
+    kept = size > least * np.sqrt(deviations.size)
+    return left[:, kept] * size[kept]

@@ -100,6 +100,11 @@ def run() -> Run:
 
 
 @cache
+def masks() -> nbutils.ClassMasks:
+    return nbutils.class_masks(WEIGHTS, BIASES, np.eye(4), np.arange(4) % 3, steps=2)
+
+
+@cache
 def digits() -> nbutils.Dataset:
     return nbutils.load_dataset("digits")
 
@@ -148,15 +153,27 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
         {"labels": np.zeros(3, int), "modularity": 0.1, "coverage": 1.0}
         | {"modularity_per_seed": np.array([0.1]), "seed_labels": np.zeros((1, 3), int)}
     ),
+    "ClassMasks": lambda: {one.name: getattr(masks(), one.name) for one in fields(masks())},
     "Dataset": lambda: {one.name: getattr(digits(), one.name) for one in fields(digits())},
     "Added": lambda: {"baselines": 0.5, "full": 0.6, "gain": EFFECT},
     "Estimate": lambda: {one.name: getattr(EFFECT, one.name) for one in fields(EFFECT)},
     "Evidence": lambda: {one.name: getattr(TEST, one.name) for one in fields(TEST)},
+    "Manifolds": lambda: (
+        dict.fromkeys(("radius", "dimension", "capacity"), 1.0)
+        | dict.fromkeys(("classes", "radii", "dimensions", "capacities"), np.ones(2))
+    ),
     "MeasureSpec": lambda: {"density": 0.1, "resolution": 1.0, "seeds": 2, "null_draws": 1, "every_epoch": True},
+    "PredictionTree": lambda: (
+        {"leaves": 4.0, "depth": 2.0, "fidelity": 0.9}
+        | {"path_leaves": np.array([4, 1]), "path_fidelity": np.array([0.9, 0.3])}
+    ),
     "Reliability": lambda: {"half": 0.9, "whole": 0.95, "spread": 0.4, "reason": ""},
     "Results": lambda: {one.name: getattr(study(), one.name) for one in fields(study())},
     "Run": lambda: {one.name: getattr(run(), one.name) for one in fields(run())},
     "RunSpec": lambda: RunSpec().model_dump(),
+    "SoftTree": lambda: (
+        {"fidelity": 0.9, "leaves": 2.0, "depth": 1.0, "use": np.full(2, 0.5), "predicted": np.arange(2)}
+    ),
     "Specification": lambda: {one.name: getattr(SOME[0], one.name) for one in fields(SOME[0])},
     "Study": lambda: nbutils.Study().model_dump(),
     "TrainingSettings": lambda: {"epochs": 1, "batch_size": 32, "learning_rate": 0.1, "input_scale": 1.0},
@@ -181,6 +198,10 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     ),
     "choice_effects": lambda: {"table": curve()},
     "community_selectivity": lambda: {"answers": ANSWERS.assign(preference=0.5)},
+    "class_masks": lambda: (
+        {"weights": WEIGHTS, "biases": BIASES, "inputs": np.eye(4), "labels": np.arange(4) % 3}
+        | {"steps": 2, "strength": 1e-5, "batch_size": 4, "seed": 0}
+    ),
     "clock_table": lambda: {"long": measured(), "networks": measured(), "measure": "binned_entropy"},
     "collect_evidence": lambda: {"results": [simulated()]},
     "control_outcomes": lambda: {"results": simulated(), "tries": 1},
@@ -214,6 +235,10 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "open_page": lambda: {"template": "dataset", "namespace": {"dataset": "digits"}},
     "partitions_of": lambda: {"run": run(), "density": 0.5, "seeds": 1},
     "path_norm": lambda: {"weights": WEIGHTS, "biases": BIASES},
+    "prediction_tree": lambda: (
+        {"inputs": np.eye(4), "predictions": np.arange(4) % 2, "held_out": np.eye(4)}
+        | {"held_out_predictions": np.arange(4) % 2, "fidelity": 0.7, "seed": 0}
+    ),
     "published_panels": lambda: {"series": SERIES, "ours": {"one": OURS}},
     "random_networks": lambda: {"studies": [study()]},
     "read_archive": lambda: {"folder": ROOT / "book/results/digits", "dataset": "digits"},
@@ -230,6 +255,10 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "show_table": lambda: {"table": SERIES, "caption": "What it holds.", "digits": 2, "names": ["epoch"]},
     "shuffle_table": lambda: {"rows": shuffled()},
     "simple_accuracies": lambda: {"data": digits(), "examples": 100},
+    "soft_tree": lambda: (
+        {"inputs": np.eye(4), "logits": np.eye(4), "held_out": np.eye(4), "held_out_logits": np.eye(4)}
+        | {"depth": 2, "epochs": 2, "sharpness": 1.0, "seed": 0}
+    ),
     "spectral_norms": lambda: {"weights": WEIGHTS},
     "spearman_brown": lambda: {"reliability": 0.5, "times": 2.0},
     "specification_curve": lambda: {"table": curve()},

@@ -111,6 +111,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "layer_spread": SIGNED | {"labels": CLASSES, "layers": LAYERS, "top": 2},
     "left_out_rise": {"series": RUNS, "window": 3},
     "linear_probe": ACTIVATIONS | {"labels": CLASSES, "folds": 2, "seed": 0},
+    "manifold_geometry": ACTIVATIONS | {"labels": CLASSES, "directions": 4, "examples": 3, "seed": 0},
     "measure_communities": FIRING | {"spec": QUICK},
     "measure_entropies": LABELLED | {"last_layer": LAYERS == 3},
     "measure_living": LABELLED | {"rng": 0, "spec": QUICK},
@@ -178,7 +179,7 @@ MAY_BE_NAN |= {"correlation_test", "detrended_correlation", "difference_correlat
 MAY_BE_NAN |= {"measure_nulls", "partial_correlation", "search_alone", "shuffled_classes", "turning_point"}
 MAY_BE_NAN |= {"class_agreement", "measure_matched", "neural_collapse", "added_variance", "conditional_information"}
 MAY_BE_NAN |= {"when_reached", "equivalence_test", "granulated_kendall"}
-MAY_BE_NAN |= {"half_probe_reliability", "kendall", "t_interval"}
+MAY_BE_NAN |= {"half_probe_reliability", "kendall", "manifold_geometry", "t_interval"}
 
 
 def damaged_sparse(change: str) -> Any:
