@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,13 @@ from nbutils.study.questions import PROTOCOL
 from nbutils.study.results import CONDITIONS, NOISE_LEVELS, run_rows
 from nbutils.study.zoo import zoo_members
 from nbutils.support.code import code_digest
+from nbutils.support.files import is_file, read_parquet, replace_file
 from nbutils.support.machine import default_jobs
 from nbutils.support.provenance import digest_of, environment, provenance
 from nbutils.support.store import Store
 from nbutils.support.workers import Lost, run_tasks
 
-__all__ = ["Network", "Tables", "compute", "is_done", "networks_of", "tables_of"]
+__all__ = ["Network", "Tables", "compute", "is_done", "networks_of", "read_tables", "tables_of", "write_tables"]
 
 SEEDS, GRID_SEEDS = 10, 5
 PAPER = {"model": "mlp:512-512", "dropout": 0.02, "epochs": 20}
@@ -302,7 +304,7 @@ class Tables:
     """What the second study of a data set found.
 
     Attributes:
-        networks: one row per network: `run` (address), `designs` (between spaces), family, axis and configuration in a
+        networks: one row per network: `run` (address), `designs` (joined by "+"), family, axis and configuration in a
             zoo, all parameters, performance, whether it is degenerate, and where and when it was made.
         measures: one row per network, epoch, part of the held-out probe and measure: `value`.
         series: one row per network with true labels, epoch, part of the training probe and measure: `value`; beside
@@ -316,6 +318,7 @@ class Tables:
     costs: pd.DataFrame
 
 
+LONG = ["run", "epoch", "part", "measure", "value"]
 HISTORY = ("train_loss", "train_accuracy", "test_accuracy")
 
 
@@ -330,7 +333,7 @@ def tables_of(networks: Sequence[Network]) -> Tables:
         run = run_once(network.run)
         own = {"family": network.family, "axis": network.axis, "configuration": network.configuration}
         found = {} if run.failed else measured(run, network)
-        known = run_rows(run, " ".join(network.designs))
+        known = run_rows(run, "+".join(network.designs))
         rows.append(known | own | {"noise": label_noise(run.spec.labels)} | found.get("facts", {}))
         for name, values in found.get("values", {}).items():
             into = series if name == "series" else measures
@@ -342,10 +345,44 @@ def tables_of(networks: Sequence[Network]) -> Tables:
                 for row in run.record["history"]
                 for name in HISTORY
             ]
-    columns = ["run", "epoch", "part", "measure", "value"]
     return Tables(
         pd.DataFrame(rows).rename(columns={"parts": "designs"}),
-        pd.DataFrame(measures, columns=columns),
-        pd.DataFrame(series, columns=columns),
+        pd.DataFrame(measures, columns=LONG),
+        pd.DataFrame(series, columns=LONG),
         pd.DataFrame(costs, columns=["run", "entry", "seconds"]),
     )
+
+
+def write_tables(folder: Path, tables: Tables) -> None:
+    """Write the tables of a data set, each file whole or not at all.
+
+    Args:
+        folder: where they go, `<name>.parquet` each.
+        tables: what was found.
+    """
+    for name, table in vars(tables).items():
+        order = [column for column in ("designs", "run", "epoch", "part", "measure", "entry") if column in table]
+        words = dict.fromkeys({"run", "part", "measure", "entry"} & set(table), "category")
+        rows = table.sort_values(order, ignore_index=True).astype(words if name != "networks" else {})
+        replace_file(folder / f"{name}.parquet", rows.to_parquet(index=False, compression="zstd"))
+
+
+def read_tables(folder: Path) -> Tables:
+    """Read the tables of a data set.
+
+    Raises:
+        FileNotFoundError: a table is missing; says how to make it.
+        ValueError: a file is damaged; names it.
+    """
+    found = {}
+    for name in (field.name for field in fields(Tables)):
+        path = folder / f"{name}.parquet"
+        if not is_file(path):
+            command = f"python -m nbutils replicate {folder.name}"
+            raise FileNotFoundError(f"folder {folder} has no {path.name}; run {command} in the project's folder")
+        try:
+            table = read_parquet(path)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from None
+        found[name] = table.astype({column: str for column in ("run", "part", "measure", "entry") if column in table})
+    return Tables(**found)

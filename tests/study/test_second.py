@@ -117,7 +117,7 @@ def test_tables_hold_what_was_measured_and_what_failed(own_store):
     compute([sound, wild], jobs=1)
     tables = tables_of([sound, wild, network(seed=2)])
     assert tables.networks["status"].tolist() == ["done", "failed"]
-    assert tables.networks["designs"].tolist() == ["runs grid", "small"]
+    assert tables.networks["designs"].tolist() == ["runs+grid", "small"]
     row = tables.networks.iloc[0]
     assert row["accuracy"] == look_at(run_once(sound.run)).run["other_accuracy"]
     assert not row["degenerate"]

@@ -1,0 +1,265 @@
+"""Answers to the questions of the second study: an estimate, whether it can be measured, and one word for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from nbutils.evaluation.added import added_variance
+from nbutils.evaluation.reliability import Reliability, half_probe_reliability
+from nbutils.evaluation.words import (
+    NAN,
+    Estimate,
+    cluster_correlation,
+    inner_level,
+    judge,
+    residual_correlation,
+    t_interval,
+    two_way_residuals,
+)
+from nbutils.stats import correlation, holm, sign_flip
+from nbutils.study.questions import PROTOCOL, QUESTIONS, Question, is_confirmatory
+from nbutils.study.second import Tables
+
+__all__ = ["Answer", "answer_all", "answer_one", "course", "sound", "values_of"]
+
+NOTHING = Estimate(NAN, NAN, NAN, (NAN, NAN))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one data set says to one question.
+
+    Attributes:
+        dataset: its name.
+        question: see :class:`nbutils.study.questions.Question`.
+        estimate: effect size with its intervals.
+        reliability: of the measure over the networks compared; None where networks are not compared.
+        networks: sound ones that it rests on.
+        degenerate: how many were left out because they were degenerate or failed.
+        enough: whether the planned number of sound networks was there.
+        adjusted: p value after Holm's correction over all questions of its kind; NaN until that is known.
+    """
+
+    dataset: str
+    question: Question
+    estimate: Estimate
+    reliability: Reliability | None
+    networks: int
+    degenerate: int
+    enough: bool
+    adjusted: float = NAN
+
+    @property
+    def confirmatory(self) -> bool:
+        """Whether the data had never been used before the rules were fixed."""
+        return is_confirmatory(self.dataset, self.question.design)
+
+    @property
+    def word(self) -> str:
+        """One of `nbutils.evaluation.words.WORDS`."""
+        if not self.enough:
+            return "undecided"
+        asked = self.question
+        return judge(
+            self.estimate,
+            asked.threshold,
+            direction=asked.direction,
+            bound=asked.bound,
+            adjusted=self.adjusted,
+            one_sided=asked.statistic == "added",
+            reliability=self.reliability,
+        )
+
+
+def sound(tables: Tables, design: str, labels: str | None = None) -> tuple[pd.DataFrame, int]:
+    """Networks of a design that are neither failed nor degenerate.
+
+    Args:
+        tables: of one data set.
+        design: "runs", "grid" or a zoo.
+        labels: one label condition, or None for all.
+
+    Returns:
+        (their rows, how many were left out).
+    """
+    rows = tables.networks
+    rows = rows[rows["designs"].map(lambda words: design in words.split("+"))]
+    rows = rows if labels is None else rows[rows["labels"] == labels]
+    good = (rows["status"] == "done") & ~rows["degenerate"].fillna(True).astype(bool)
+    return rows[good], int((~good).sum())
+
+
+def values_of(tables: Tables, networks: pd.DataFrame, measures: Sequence[str], part: str = "whole") -> pd.DataFrame:
+    """Measures of trained networks on the held-out probe, or a half of it.
+
+    Args:
+        tables: of one data set.
+        networks: rows of `tables.networks`.
+        measures: columns.
+        part: "whole", "first" or "second".
+
+    Returns:
+        One row per network, in their order, a column per measure; NaN where something is not defined.
+    """
+    rows = tables.measures
+    rows = rows[(rows["part"] == part) & (rows["epoch"] > 0) & rows["measure"].isin(list(measures))]
+    wide = rows.pivot(index="run", columns="measure", values="value")
+    return wide.reindex(index=networks["run"], columns=list(measures)).reset_index(drop=True)
+
+
+def course(tables: Tables, networks: pd.DataFrame, measure: str, part: str = "whole", first: int = 0) -> np.ndarray:
+    """A measure over the epochs of runs, on the training probe.
+
+    Args:
+        tables: of one data set.
+        networks: rows of `tables.networks`, all with the same number of epochs.
+        measure: of the table of series.
+        part: "whole", "first" or "second".
+        first: epoch to begin with; 1 leaves the untrained network out.
+
+    Returns:
+        Shape (runs, epochs).
+    """
+    rows = tables.series
+    rows = rows[(rows["part"] == part) & (rows["measure"] == measure) & (rows["epoch"] >= first)]
+    return rows.pivot(index="run", columns="epoch", values="value").reindex(networks["run"]).to_numpy(float)
+
+
+def answer_all(
+    studies: Mapping[str, Tables],
+    questions: Sequence[Question] = QUESTIONS,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Answer]:
+    """Every question put to every data set, with p values adjusted over all confirmatory ones and over all others.
+
+    Args:
+        studies: tables by name of the data set.
+        questions: all of them, unless told; the fewer, the less p values are adjusted.
+        progress: called with (answered, questions).
+
+    Returns:
+        Answers, data set by data set; a question is left out where a data set has no such networks.
+    """
+    asked = [(name, tables, question) for name, tables in studies.items() for question in questions]
+    found = []
+    for number, (name, tables, question) in enumerate(asked, 1):
+        if (answer := answer_one(name, tables, question)) is not None:
+            found.append(answer)
+        if progress:
+            progress(number, len(asked))
+    adjusted = np.full(len(found), NAN)
+    for confirmatory in (True, False):
+        own = [k for k, one in enumerate(found) if one.confirmatory == confirmatory and one.estimate.p_value >= 0]
+        adjusted[own] = holm([found[k].estimate.p_value for k in own])
+    return [replace(answer, adjusted=float(p)) for answer, p in zip(found, adjusted, strict=True)]
+
+
+def answer_one(dataset: str, tables: Tables, question: Question) -> Answer | None:
+    """One question put to one data set; None where it has no networks of that design."""
+    design = "small" if question.design == "zoo" else question.design
+    networks, left_out = sound(tables, design, "true")
+    if networks.empty and not left_out:
+        return None
+    least = PROTOCOL.zoo if question.design == "zoo" else PROTOCOL.runs
+    estimate, reliability, used = STATISTICS[question.statistic](tables, networks, question)
+    left_out += len(networks) - used
+    return Answer(dataset, question, estimate, reliability, used, left_out, used >= least)
+
+
+Found = tuple[Estimate, Reliability | None, int]
+
+
+def _about_mean(values: np.ndarray) -> Found:
+    values = values[np.isfinite(values)]
+    if len(values) < 2:
+        return NOTHING, None, len(values)
+    level, test = PROTOCOL.level, sign_flip(values, PROTOCOL.seed, alternative="two-sided")
+    ends = t_interval(values, level), t_interval(values, inner_level(level))
+    return Estimate(float(values.mean()), *ends[0], ends[1], test.p_value), None, len(values)
+
+
+def _mean(tables: Tables, networks: pd.DataFrame, question: Question) -> Found:
+    return _about_mean(values_of(tables, networks, [question.measure])[question.measure].to_numpy())
+
+
+def _rise(tables: Tables, networks: pd.DataFrame, question: Question) -> Found:
+    after = values_of(tables, networks, [question.measure])[question.measure].to_numpy()
+    rows = tables.measures
+    rows = rows[(rows["part"] == "whole") & (rows["epoch"] == 0) & (rows["measure"] == question.measure)]
+    return _about_mean(after - rows.set_index("run")["value"].reindex(networks["run"]).to_numpy())
+
+
+def _sign(tables: Tables, networks: pd.DataFrame, question: Question) -> Found:
+    """Spearman's rho within every run: the interval goes from the smallest to the largest, so all must agree."""
+    first = 0 if "included" in question.name else 1
+    pairs = zip(
+        *(course(tables, networks, name, first=first) for name in (question.measure, "train_accuracy")), strict=True
+    )
+    found = np.array([correlation(own, accuracy) for own, accuracy in pairs if np.isfinite(own).all()])
+    if len(found) < 2:
+        return NOTHING, None, len(found)
+    ends, test = (
+        (float(found.min()), float(found.max())),
+        sign_flip(np.sign(found), PROTOCOL.seed, alternative="two-sided"),
+    )
+    return Estimate(float(found.mean()), *ends, ends, test.p_value), None, len(found)
+
+
+def _residual(tables: Tables, networks: pd.DataFrame, question: Question) -> Found:
+    whole, first, second = (
+        course(tables, networks, question.measure, part, 1) for part in ("whole", "first", "second")
+    )
+    accuracy = course(tables, networks, "train_accuracy", first=1)
+    kept = np.isfinite(np.hstack([whole, first, second])).all(axis=1)
+    if kept.sum() < 3 or whole.shape[1] < 3:
+        return NOTHING, None, int(kept.sum())
+    estimate = residual_correlation(whole[kept], accuracy[kept], PROTOCOL.seed, level=PROTOCOL.level)
+    halves = [two_way_residuals(half[kept]).ravel() for half in (first, second)]
+    reliability = half_probe_reliability(*halves, least=PROTOCOL.reliability)
+    return estimate, reliability, int(kept.sum())
+
+
+def _compared(tables: Tables, networks: pd.DataFrame, question: Question) -> tuple[pd.Series, Reliability]:
+    """A measure over networks where it is defined, also on both halves, and its reliability there."""
+    parts = {part: values_of(tables, networks, [question.measure], part) for part in ("whole", "first", "second")}
+    values = pd.concat(parts, axis=1).set_index(networks.index).dropna()
+    halves = [values[part, question.measure] for part in ("first", "second")]
+    options = {"span": question.span, "least": PROTOCOL.reliability, "share": PROTOCOL.spread}
+    return values["whole", question.measure], half_probe_reliability(*halves, **options)
+
+
+def _rank(tables: Tables, networks: pd.DataFrame, question: Question) -> Found:
+    values, reliability = _compared(tables, networks, question)
+    own = networks.loc[values.index]
+    estimate = cluster_correlation(values, own["accuracy"], own["family"], PROTOCOL.seed, level=PROTOCOL.level)
+    return estimate, reliability, len(values)
+
+
+def _added(tables: Tables, networks: pd.DataFrame, question: Question) -> Found:
+    values, reliability = _compared(tables, networks, question)
+    base = values_of(tables, networks, PROTOCOL.baselines).set_index(networks.index).loc[values.index].dropna()
+    own, ranks = networks.loc[base.index], base.rank()
+    found = added_variance(
+        own["accuracy"].rank(),
+        ranks,
+        values.loc[base.index].rank(),
+        own["family"],
+        PROTOCOL.seed,
+        folds=PROTOCOL.folds,
+        level=PROTOCOL.level,
+    )
+    return found.gain, reliability, len(base)
+
+
+STATISTICS: Mapping[str, Callable[[Tables, pd.DataFrame, Question], Found]] = {
+    "mean": _mean,
+    "rise": _rise,
+    "sign": _sign,
+    "residual": _residual,
+    "rank": _rank,
+    "added": _added,
+}
