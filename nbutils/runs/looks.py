@@ -29,6 +29,7 @@ class Look:
         labels: true class of every example, shape (examples,).
         inputs: the images as the network takes them, shape (examples, pixels).
         weights: matrix of every layer, shape (outputs, inputs) each; `biases` likewise, shape (outputs,).
+        trained_on: images of the run's own training probe as the network takes them, and their labels as given.
         run: what is known of the network's training: its last state and its parameters, by name.
         neurons: how many neurons every graph is drawn down to.
         seed: of all drawing.
@@ -41,6 +42,7 @@ class Look:
     inputs: np.ndarray = field(repr=False)
     weights: tuple[np.ndarray, ...] = field(repr=False)
     biases: tuple[np.ndarray, ...] = field(repr=False)
+    trained_on: tuple[np.ndarray, np.ndarray] = field(repr=False)
     run: Mapping[str, Any] = field(repr=False)
     neurons: int
     seed: int
@@ -123,8 +125,8 @@ def look_at(run: Run, epoch: int = -1, probe: str = "held-out", neurons: int | N
     data, network = run.spec.data(), run.network(epoch)
     watched, others = held_out_probe(data.test_labels)
     pixels, labels = data.test_pixels[watched], data.test_labels[watched]
+    chosen = probe_indices(data.train_true, run.spec.probe)
     if probe == "training":
-        chosen = probe_indices(data.train_true, run.spec.probe)
         pixels, labels = data.train_pixels[chosen], data.train_true[chosen]
     with one_thread():
         seen = capture_activations(network, pixels, "hidden*.linear output", prepare=data.to_inputs)
@@ -143,6 +145,7 @@ def look_at(run: Run, epoch: int = -1, probe: str = "held-out", neurons: int | N
         inputs=data.to_inputs(pixels),
         weights=tuple(parameters[::2]),
         biases=tuple(parameters[1::2]),
+        trained_on=(data.to_inputs(data.train_pixels[chosen]), data.train_labels[chosen]),
         run=known,
         neurons=len(run.layers) // 2 if neurons is None else neurons,
         seed=run.spec.seed,

@@ -300,6 +300,48 @@ def sharpness(model: nn.Module, inputs: torch.Tensor, labels: torch.Tensor, shar
     return float(torch.stack(rises).mean())
 
 
+def worst_sharpness(
+    model: nn.Module, inputs: torch.Tensor, labels: torch.Tensor, share: float = 0.05, steps: int = 10
+) -> float:
+    """How much the loss can rise when no parameter is disturbed by more than a share of its size.
+
+    max over |e_i| <= share |w_i| of L(w + e) - L(w), sought by gradient ascent: each step moves every parameter by
+    2 share |w_i| / steps along the sign of its slope, and back into its range. A lower bound of the maximum.
+
+    Args:
+        model: any network; it is left as it is, and runs in its present mode.
+        inputs: examples.
+        labels: class per example, shape (examples,).
+        share: largest disturbance relative to each parameter.
+        steps: of the ascent.
+
+    Returns:
+        Nats, at least 0.
+
+    Examples:
+        >>> worst_sharpness(nn.Linear(3, 2), torch.zeros(4, 3), torch.zeros(4, dtype=torch.int64), share=0.0)
+        0.0
+
+    References:
+        Keskar et al. (2017), arXiv:1609.04836; relative to each parameter's size: Jiang et al. (2020),
+        arXiv:1912.02178.
+    """
+    start = {name: values.detach() for name, values in model.named_parameters()}
+    moved = {name: values.clone().requires_grad_() for name, values in start.items()}
+    found = []
+    for step in range(steps + 1):
+        loss = cross_entropy(functional_call(model, moved, (inputs,)), labels)
+        found.append(loss.item())
+        if step < steps:
+            slopes = torch.autograd.grad(loss, list(moved.values()))
+            with torch.no_grad():
+                for (name, values), slope in zip(moved.items(), slopes, strict=True):
+                    room = share * start[name].abs()
+                    values.add_(slope.sign() * room * 2 / steps)
+                    values.copy_(torch.clamp(values, start[name] - room, start[name] + room))
+    return max(found) - found[0]
+
+
 threshold_backward = torch.ops.aten.threshold_backward  # the slope where a ReLU let its input through, else 0
 ALIGNED = 16  # numbers: libraries round alike only where every matrix begins at a multiple of 64 bytes
 

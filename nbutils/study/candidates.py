@@ -27,7 +27,7 @@ from nbutils.entropy import (
 )
 from nbutils.graphs import activation_pattern_graph
 from nbutils.measures import MeasureSpec, measure_matched, measure_strength
-from nbutils.representations import layer_spread, linear_probe, neural_collapse, neuron_spread
+from nbutils.representations import layer_spread, linear_probe, manifold_geometry, neural_collapse, neuron_spread
 from nbutils.runs.looks import Look
 from nbutils.runs.weights import linear_regions, path_norm, spectral_norms
 from nbutils.study.questions import PROTOCOL
@@ -88,6 +88,7 @@ class Candidate:
 LINES = 50  # between images of the probe, on which linear regions are counted
 TINY = 1e-12  # smaller losses and distances have this one's logarithm
 ONE_NULL = MeasureSpec(density=PROTOCOL.density, seeds=1, null_draws=1)
+PER_CLASS = 40  # images, on which manifolds are measured: their geometry depends on how many there are
 FOLDS = 3  # of the linear probe
 SEARCHES = 5  # for communities that several searches agree on
 
@@ -167,6 +168,13 @@ def _dimension(look: Look) -> dict[str, float]:
     return {"effective_rank": effective_rank(look.last), "participation_ratio": participation_ratio(look.last)}
 
 
+def _manifolds(look: Look) -> dict[str, float]:
+    found = manifold_geometry(
+        look.last, look.labels, examples=min(PER_CLASS, int(np.unique_counts(look.labels).counts.min()))
+    )
+    return {f"manifold_{name}": float(getattr(found, name)) for name in ("radius", "dimension", "capacity")}
+
+
 def _neurons(look: Look) -> dict[str, float]:
     return {"neuron_spread": neuron_spread(look.preactivations, look.labels)}
 
@@ -199,6 +207,20 @@ def _training(look: Look) -> dict[str, float]:
         "epoch": float(look.run["epoch"]),
         "examples": float(np.log(look.run["examples"])),
     }
+
+
+def _sharpness(look: Look) -> dict[str, float]:
+    import torch
+
+    from nbutils.runs.models import build_model
+    from nbutils.runs.training import one_thread, worst_sharpness
+
+    inputs, labels = map(torch.from_numpy, look.trained_on)
+    network = build_model(look.run["model"], inputs.shape[1], look.run["classes"]).eval()
+    state = (part for both in zip(look.weights, look.biases, strict=True) for part in both)
+    network.load_state_dict(dict(zip(network.state_dict(), map(torch.from_numpy, state), strict=True)))
+    with one_thread():
+        return {"worst_sharpness": worst_sharpness(network, inputs, labels)}
 
 
 def _confidence(look: Look) -> dict[str, float]:
@@ -280,6 +302,16 @@ CANDIDATES: tuple[Candidate, ...] = (
         "images",
         {"effective_rank": "effective rank, last layer", "participation_ratio": "participation ratio, last layer"},
     ),
+    Candidate(
+        _manifolds,
+        "representation",
+        "labels",
+        {
+            "manifold_radius": "radius of class manifolds, last layer",
+            "manifold_dimension": "dimension of class manifolds, last layer",
+            "manifold_capacity": "capacity of class manifolds, last layer",
+        },
+    ),
     Candidate(_neurons, "representation", "labels", {"neuron_spread": "clusters inside classes, by neuron"}),
     Candidate(_layers, "representation", "labels", {"layer_spread": "clusters inside classes, by layer"}),
     Candidate(
@@ -307,6 +339,7 @@ CANDIDATES: tuple[Candidate, ...] = (
             "examples": "training images (log)",
         },
     ),
+    Candidate(_sharpness, "training", "training", {"worst_sharpness": "sharpness, worst case"}),
     Candidate(_confidence, "outputs", "images", {"confidence": "mean confidence on the probe"}),
     Candidate(_accuracy, "outputs", "labels", {"probe_accuracy": "accuracy on the probe"}),
 )

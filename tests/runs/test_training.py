@@ -8,7 +8,7 @@ import torch
 
 from nbutils.data.datasets import load_dataset
 from nbutils.runs.models import build_model
-from nbutils.runs.training import TrainingSettings, one_thread, score, sharpness, train
+from nbutils.runs.training import TrainingSettings, one_thread, score, sharpness, train, worst_sharpness
 from nbutils.runs.weights import margins
 
 
@@ -105,6 +105,32 @@ def test_sharpness_of_two_weights_by_hand():
     with torch.no_grad():
         model.weight.zero_()
     assert sharpness(model, inputs, labels) == 0.0
+
+
+def test_worst_sharpness_of_two_weights_by_hand():
+    """The loss log(1 + exp(w_1 - w_0)) rises most where w_0 falls and w_1 rises by all they may."""
+    model = torch.nn.Linear(1, 2, bias=False)
+    inputs, labels = torch.ones(1, 1), torch.zeros(1, dtype=torch.int64)
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[1.0], [-1.0]]))
+    before = model.weight.clone()
+    expected = np.log1p(np.exp(-0.9 - 0.9)) - np.log1p(np.exp(-2.0))
+    assert worst_sharpness(model, inputs, labels, share=0.1) == pytest.approx(expected, abs=1e-6)
+    assert (model.weight == before).all()
+
+
+def test_the_worst_disturbance_is_worse_than_random_ones():
+    torch.manual_seed(0)
+    data, model = load_dataset("digits"), build_model("mlp:16", 64, 10)
+    list(train([model], [data], TrainingSettings(epochs=5), [0]))
+    inputs, labels = torch.from_numpy(data.train_inputs), torch.from_numpy(data.train_labels)
+    worst = worst_sharpness(model, inputs, labels, share=0.1)
+    before = torch.nn.functional.cross_entropy(model(inputs), labels).item()
+    for _ in range(20):
+        with torch.no_grad():
+            shaken = {n: v * (1 + 0.1 * torch.empty_like(v).uniform_(-1, 1)) for n, v in model.named_parameters()}
+            loss = torch.nn.functional.cross_entropy(torch.func.functional_call(model, shaken, (inputs,)), labels)
+        assert 0 <= loss.item() - before < worst or loss.item() < before
 
 
 def test_training_on_brighter_images_is_training_on_scaled_pixels():
