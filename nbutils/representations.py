@@ -145,7 +145,7 @@ def manifold_geometry(
     that direction, the anchor point (where P(t) is 0, the example that reaches farthest along t). With T the part of t
     in the space of deviations, and means over t,
 
-        radius^2 = mean |a|^2,  dimension = mean (T . a / |a|)^2,  1 / capacity = mean |P(t)|^2.
+        radius^2 = mean norm(a)^2,  dimension = mean (T . a / norm(a))^2,  1 / capacity = mean norm(P(t))^2.
 
     Capacity is how many such manifolds per neuron can just be separated by a hyperplane when each of them gets one of
     two labels at random. It is computed with one non-negative least squares problem per direction (SciPy); directions

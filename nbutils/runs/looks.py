@@ -59,7 +59,7 @@ class Look:
 
     @cached_property
     def fired(self) -> np.ndarray:
-        """Which activations count as firing: a neuron's own strongest tenth, boolean, shape (examples, neurons)."""
+        """Which activations count as firing, a neuron's own strongest tenth; boolean, shape (examples, neurons)."""
         return firing(self.activations)
 
     @cached_property

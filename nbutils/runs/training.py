@@ -305,8 +305,8 @@ def worst_sharpness(
 ) -> float:
     """How much the loss can rise when no parameter is disturbed by more than a share of its size.
 
-    max over |e_i| <= share |w_i| of L(w + e) - L(w), sought by gradient ascent: each step moves every parameter by
-    2 share |w_i| / steps along the sign of its slope, and back into its range. A lower bound of the maximum.
+    The largest L(w + e) - L(w) where no abs(e_i) exceeds share abs(w_i), sought by gradient ascent: each step moves
+    every parameter by 2 share abs(w_i) / steps along the sign of its slope, and back into its range. A lower bound.
 
     Args:
         model: any network; it is left as it is, and runs in its present mode.

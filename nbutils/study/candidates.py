@@ -13,6 +13,7 @@ import numpy as np
 
 from nbutils.activations import class_means, effective_rank, participation_ratio
 from nbutils.communities import agreed_communities, detect_communities
+from nbutils.data.datasets import probe_halves
 from nbutils.entropy import (
     active_entropy,
     block_entropy,
@@ -28,11 +29,13 @@ from nbutils.entropy import (
 from nbutils.graphs import activation_pattern_graph
 from nbutils.measures import MeasureSpec, measure_matched, measure_strength
 from nbutils.representations import layer_spread, linear_probe, manifold_geometry, neural_collapse, neuron_spread
+from nbutils.runs.distilled import prediction_tree, soft_tree
 from nbutils.runs.looks import Look
+from nbutils.runs.masks import class_masks
 from nbutils.runs.weights import linear_regions, path_norm, spectral_norms
 from nbutils.study.questions import PROTOCOL
 from nbutils.support.code import code_digest
-from nbutils.tracking import class_agreement
+from nbutils.tracking import class_agreement, compare_partitions
 
 __all__ = ["CANDIDATES", "FAMILIES", "NEEDS", "Candidate"]
 
@@ -62,12 +65,14 @@ class Candidate:
         family: key of `FAMILIES`.
         needs: key of `NEEDS`.
         columns: column -> what pages call it.
+        costly: whether it is taken on a part of the small zoo only, see :func:`nbutils.study.second.networks_of`.
     """
 
     take: Callable[[Look], Mapping[str, float]]
     family: str
     needs: str
     columns: Mapping[str, str]
+    costly: bool = False
 
     @property
     def name(self) -> str:
@@ -90,6 +95,8 @@ TINY = 1e-12  # smaller losses and distances have this one's logarithm
 ONE_NULL = MeasureSpec(density=PROTOCOL.density, seeds=1, null_draws=1)
 PER_CLASS = 40  # images, on which manifolds are measured: their geometry depends on how many there are
 FOLDS = 3  # of the linear probe
+MASK_STEPS = 150  # of each weight mask
+NEARLY = 0.95  # of a tree's largest agreement with the network, which the smallest tree that counts must reach
 SEARCHES = 5  # for communities that several searches agree on
 
 
@@ -117,9 +124,15 @@ def _matched(look: Look, groups: np.ndarray) -> dict[str, float]:
 
 
 def _agreement(look: Look) -> dict[str, float]:
-    active = look.fired[:, look.fired.any(axis=0)]
-    found = detect_communities(activation_pattern_graph(active, PROTOCOL.density), seeds=SEARCHES)
-    return {"class_agreement": class_agreement(active, look.labels, agreed_communities(found.seed_labels))}
+    active, communities = _communities(look)
+    return {"class_agreement": class_agreement(look.fired[:, active], look.labels, communities)}
+
+
+def _communities(look: Look) -> tuple[np.ndarray, np.ndarray]:
+    """Which neurons fire at all, and their communities."""
+    active = look.fired.any(axis=0)
+    graph = activation_pattern_graph(look.fired[:, active], PROTOCOL.density)
+    return active, agreed_communities(detect_communities(graph, seeds=SEARCHES).seed_labels)
 
 
 def _binned(look: Look) -> dict[str, float]:
@@ -221,6 +234,34 @@ def _sharpness(look: Look) -> dict[str, float]:
     network.load_state_dict(dict(zip(network.state_dict(), map(torch.from_numpy, state), strict=True)))
     with one_thread():
         return {"worst_sharpness": worst_sharpness(network, inputs, labels)}
+
+
+def _masks(look: Look) -> dict[str, float]:
+    """Trained on what the network itself predicts, so that they cannot learn from labels what it had not."""
+    found = class_masks(look.weights, look.biases, look.inputs, look.predicted, MASK_STEPS, seed=look.seed)
+    active, communities = _communities(look)
+    pairs = ~np.eye(len(found.classes), dtype=bool)
+    return {
+        "mask_overlap": float(found.overlap[pairs].mean()),
+        "mask_needs": float((found.partition >= 0).mean()),
+        "mask_agreement": float(compare_partitions(communities, found.partition[active])["agreement"]),
+    }
+
+
+def _trees(look: Look) -> dict[str, float]:
+    """Grown on one half of the probe, tried on the other."""
+    grown, tried = probe_halves(look.labels)
+    soft = soft_tree(look.inputs[grown], look.logits[grown], look.inputs[tried], look.logits[tried], seed=look.seed)
+    hard = prediction_tree(
+        look.inputs[grown], look.predicted[grown], look.inputs[tried], look.predicted[tried], seed=look.seed
+    )
+    enough = hard.path_fidelity >= NEARLY * hard.path_fidelity.max()
+    return {
+        "soft_tree_fidelity": soft.fidelity,
+        "soft_tree_leaves": soft.leaves,
+        "tree_fidelity": float(hard.path_fidelity.max()),
+        "tree_leaves": float(np.log(hard.path_leaves[enough].min())),
+    }
 
 
 def _confidence(look: Look) -> dict[str, float]:
@@ -340,6 +381,29 @@ CANDIDATES: tuple[Candidate, ...] = (
         },
     ),
     Candidate(_sharpness, "training", "training", {"worst_sharpness": "sharpness, worst case"}),
+    Candidate(
+        _masks,
+        "weights",
+        "images",
+        {
+            "mask_overlap": "overlap of the classes' weight masks",
+            "mask_needs": "neurons with weights that one class alone needs",
+            "mask_agreement": "communities beside the classes that need a neuron (AMI)",
+        },
+        costly=True,
+    ),
+    Candidate(
+        _trees,
+        "outputs",
+        "images",
+        {
+            "soft_tree_fidelity": "agreement with a distilled soft tree",
+            "soft_tree_leaves": "leaves in use of a distilled soft tree",
+            "tree_fidelity": "agreement with a tree of the predictions",
+            "tree_leaves": "leaves of a tree of the predictions (log)",
+        },
+        costly=True,
+    ),
     Candidate(_confidence, "outputs", "images", {"confidence": "mean confidence on the probe"}),
     Candidate(_accuracy, "outputs", "labels", {"probe_accuracy": "accuracy on the probe"}),
 )

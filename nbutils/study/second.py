@@ -26,7 +26,7 @@ from nbutils.runs.spec import RunSpec
 from nbutils.study.candidates import CANDIDATES, Candidate
 from nbutils.study.questions import PROTOCOL
 from nbutils.study.results import CONDITIONS, NOISE_LEVELS, run_rows
-from nbutils.study.zoo import zoo_members
+from nbutils.study.zoo import Member, zoo_members
 from nbutils.support.code import code_digest
 from nbutils.support.files import is_file, read_parquet, replace_file
 from nbutils.support.machine import default_jobs
@@ -60,11 +60,12 @@ class Network:
 
     Attributes:
         run: its parameters.
-        designs: "runs", "grid", or a key of :data:`nbutils.study.zoo.ZOOS`; one may serve two.
+        designs: "runs", "grid", or a key of `nbutils.study.zoo.ZOOS`; one may serve two.
         family: in a zoo, else -1; `configuration` likewise.
         axis: along which the family goes, or "".
         configuration: number of its settings.
         neurons: how many neurons graphs are drawn down to.
+        costly: whether costly measures are taken on it, too.
     """
 
     run: RunSpec
@@ -73,6 +74,7 @@ class Network:
     family: int = -1
     axis: str = ""
     configuration: int = -1
+    costly: bool = False
 
 
 def networks_of(dataset: str) -> list[Network]:
@@ -106,8 +108,19 @@ def networks_of(dataset: str) -> list[Network]:
     for kind in ZOOS_OF.get(dataset, ("small", "paper", "one loss")):
         members = zoo_members(dataset, kind)
         neurons = min(_half(member.run) for member in members)
-        found += [Network(m.run, (kind,), neurons, m.family, m.axis, m.configuration) for m in members]
+        chosen = _costly(members) if dataset == COSTLY_ON and kind == "small" else ()
+        found += [Network(m.run, (kind,), neurons, m.family, m.axis, m.configuration, m in chosen) for m in members]
     return found
+
+
+# Weight masks and trees take a minute of a network and more: they are taken on one data set, on these families, and of
+# every configuration on the first seed.
+COSTLY_ON, COSTLY_FAMILIES = "kmnist", 24
+
+
+def _costly(members: Sequence[Member]) -> list[Member]:
+    first = {member.configuration: member for member in reversed(members) if member.family < COSTLY_FAMILIES}
+    return list(first.values())
 
 
 def _half(run: RunSpec) -> int:
@@ -216,7 +229,7 @@ def _address(run: str, neurons: int) -> str:
 
 def _wanted(network: Network) -> dict[str, str]:
     """Digest of the code of everything that is measured on a network."""
-    found = {one.name: one.code for one in CANDIDATES}
+    found = {one.name: one.code for one in CANDIDATES if network.costly or not one.costly}
     if "runs" in network.designs or "grid" in network.designs:
         found["untrained"] = found["graph"]
     if "runs" in network.designs:
