@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -60,7 +62,7 @@ def test_a_look_is_what_pytorch_computes(own_store):
 
 
 def test_candidates_are_what_the_functions_say(own_store):
-    own = network()
+    own = replace(network(), costly=True)
     run = run_once(own.run)
     look, kept = look_at(run, neurons=20), measured(run, own)
     found = {
@@ -92,7 +94,7 @@ def test_a_series_has_every_epoch_and_both_halves(own_store):
 
 
 def test_only_what_is_new_or_stale_is_measured_again(own_store, monkeypatch):
-    own, taken, original = network(designs=("small",)), [], second._measure
+    own, taken, original = replace(network(designs=("small",)), costly=True), [], second._measure
     monkeypatch.setattr(second, "_measure", lambda run, one, names: taken.append(names) or original(run, one, names))
     with monkeypatch.context() as before:
         before.setattr(second, "CANDIDATES", CANDIDATES[:-1])
