@@ -5,6 +5,8 @@ EPOCHS   ?= 10
 JOBS     ?=
 SWEEP    ?= notebooks/sweeps/first.yml
 DATASET  ?= mnist
+DATA     ?= fashion-mnist
+QUICK    ?=
 PYTHON   ?= python3
 PIP_ARGS ?=
 LAB_ARGS ?=
@@ -25,14 +27,14 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR: # a book that failed the strict build must not look up to date
-.PHONY: help book test test-all lab sweep study bench runs glance sums house clean
+.PHONY: help book test test-all lab sweep study replicate bench runs glance sums house clean
 
 help: ## list commands and options
 	@echo "Commands:"
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{printf "%-15s %s\n", $$1, $$2}'
 	@echo "Options (with their present values):"
 	@echo "  DATASETS=\"$(DATASETS)\" (names with spaces in single quotes)  SEEDS=$(SEEDS)  EPOCHS=$(EPOCHS)  JOBS=$(if $(JOBS),$(JOBS),one per core)"
-	@echo "  SWEEP=$(SWEEP)  DATASET=$(DATASET)"
+	@echo "  SWEEP=$(SWEEP)  DATASET=$(DATASET)  DATA=$(DATA)  QUICK=$(QUICK)"
 	@echo "  PYTHON=$(PYTHON) (3.11 or newer, makes .venv)  PIP_ARGS=\"$(PIP_ARGS)\" (passed to pip)"
 
 book: .venv/ready ## train and measure what is missing, execute the notebooks, build the book
@@ -59,6 +61,9 @@ sweep: .venv/ready ## run the sweep of SWEEP (a .yml file) and make its report
 
 study: .venv/ready ## compute the reference study of DATASET again, and write its tables; stop and go on at will
 	@$(PY) -m nbutils study $(DATASET) $(if $(JOBS),--jobs $(JOBS))
+
+replicate: .venv/ready ## put the questions of the second study to DATA, also folder:PATH; QUICK=1 only shows that it works
+	@$(PY) -m nbutils replicate "$(DATA)" $(if $(QUICK),--quick) $(if $(JOBS),--jobs $(JOBS))
 
 bench: .venv/ready ## measure speed, both sides of every comparison; kept in benchmarks/results for each processor
 	@$(PY) -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -r benchmarks/requirements.txt

@@ -1,4 +1,4 @@
-"""The command line: `python -m nbutils run | pages | glance | runs | data | study | sweep | results | report`."""
+"""The command line: `python -m nbutils run | pages | glance | runs | data | study | replicate | sweep | ...`."""
 
 from __future__ import annotations
 
@@ -173,6 +173,58 @@ def _study(options: argparse.Namespace) -> int:
     failed = failures(tasks)
     print(f"Tables of {len(tasks)} runs, {len(failed)} of them failed: {folder}")
     return 0
+
+
+def add_replicate_command(commands: argparse._SubParsersAction) -> None:
+    """Add `replicate` to the commands of `python -m nbutils`."""
+    replicate = commands.add_parser(
+        "replicate",
+        help="put the questions of the second study to a data set, also one of your own",
+        description="Train and measure the networks of the second study on a data set, and write tables, answers, a "
+        "leaderboard of all measures, and one page. The rules are frozen; their digest stands on the page. It can be "
+        "stopped at any time and goes on where it stopped.",
+    )
+    replicate.add_argument("dataset", help="a name, or folder:PATH with a folder per class or MNIST's four idx files")
+    replicate.add_argument("--quick", action="store_true", help="a few small networks: shows that all works in minutes")
+    replicate.add_argument("--designs", nargs="+", metavar="DESIGN", help="runs, grid, small, paper, 'one loss'")
+    replicate.add_argument("--jobs", type=positive, help="processes (default: one per core)")
+    replicate.add_argument("--into", type=Path, help="folder for all that is written (default: replication/<data set>)")
+    replicate.add_argument("--add", action="store_true", help="keep networks that the folder's tables hold as they are")
+    replicate.add_argument("--plan", action="store_true", help="only say what is missing and how long it would take")
+    replicate.set_defaults(command=_replicate)
+
+
+def _replicate(options: argparse.Namespace) -> int:
+    from nbutils.study.questions import rules_digest
+    from nbutils.study.replication import folder_name, has_design, replicate, require_fit, second_tables, time_left
+    from nbutils.study.second import networks_of
+    from nbutils.sweeps.report import packaged_template, write_page
+
+    data, jobs = require_fit(options.dataset), options.jobs or default_jobs()
+    folder = options.into or Path("replication") / (folder_name(options.dataset) + "-quick" * options.quick)
+    networks = networks_of(options.dataset, options.quick)
+    print(f"Second study of {data.title}: {len(networks)} networks; rules {rules_digest()}; store: {store_folder()}")
+    left = time_left(networks, jobs, options.designs)
+    print(f"Time: {f'about {duration(left)}' if left == left else 'unknown'} with {jobs} jobs.", flush=True)
+    if options.plan:
+        return 0
+    folder.mkdir(parents=True, exist_ok=True)  # one that cannot be is known before anything is trained
+    with Reporter(jobs, what="networks") as progress:
+        tables = replicate(
+            options.dataset, folder, options.designs, options.quick, options.add, jobs, progress, say=_flushed
+        )
+    if lacking := [one for one in ("runs", "grid", "small") if not has_design(tables, one)]:
+        print(f"Tables: {folder}. A page needs {', '.join(lacking)} as well.")
+        return 0
+    given = {"dataset": options.dataset, "tables": folder.resolve().as_posix()}
+    title = f"Second study of {data.title}"
+    page = write_page(packaged_template("answers.ipynb"), given, second_tables(folder), folder / "page.html", title)
+    print(f"Page: {page}")
+    return 0
+
+
+def _flushed(line: str) -> None:
+    print(line, flush=True)
 
 
 def _forecast(folder: Path, missing: Sequence[Task], jobs: int) -> str:
@@ -436,6 +488,7 @@ def _parser() -> argparse.ArgumentParser:
     add_sweep_commands(commands)
     add_data_command(commands)
     add_study_command(commands)
+    add_replicate_command(commands)
     settings = commands.add_parser("portable", help="print the environment of portable mode, for `env $(...) COMMAND`")
     settings.set_defaults(command=_portable)
     for command in (run, pages, glance):
@@ -499,7 +552,9 @@ def _pages(options: argparse.Namespace) -> int:
 
 
 def _glance(options: argparse.Namespace) -> int:
+    from nbutils.pages.answering import open_all
     from nbutils.pages.glance import check_place, write_glance
+    from nbutils.pages.landing import write_answer
     from nbutils.pages.publish import committed_studies
     from nbutils.study.archive import RESULTS, has_tables, read_archive
     from nbutils.study.hypotheses import collect_evidence
@@ -514,6 +569,7 @@ def _glance(options: argparse.Namespace) -> int:
         with Reporter(options.jobs or default_jobs()) as progress:
             results.append(study.compute(options.jobs, progress))
     write_glance(root, results, collect_evidence(results))
+    write_answer(root, open_all())
     return 0
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from nbutils.data.pictures import Images, decode_folder, list_pictures, resized
-from nbutils.data.sources import SOURCES, data_folder
+from nbutils.data.sources import SOURCES, data_folder, idx_files_in, read_own_idx
 from nbutils.support.checks import shown
 from nbutils.support.code import code_digest
 from nbutils.support.provenance import digest_of
@@ -85,7 +85,8 @@ def parse_name(name: str) -> Name:
         name: a name of `BUILT_IN` or `SOURCES`; one of `SOURCES` may be followed by "-10k" for 10,000 training images,
             equally many of each class, or by "-10k-16k" for 6,000 others, those that follow in the same order, and by
             "@" and a height and width, such as "plantvillage@32"; or "folder:PATH", which may be followed by "@32",
-            "@grey", "@colour", or "@32@grey".
+            "@grey", "@colour", or "@32@grey". A folder holds one folder of pictures per class, or the four files of a
+            data set in the format and under the names of MNIST's.
 
     Returns:
         A :class:`Name`.
@@ -261,7 +262,7 @@ def keep_images(name: str) -> Kept:
     asked = parse_name(name)
     if asked.path is not None and not os.path.isdir(asked.path):
         raise FileNotFoundError(f"dataset {shown(name, 300)}: there is no folder {shown(str(asked.path), 300)[1:-1]}")
-    files = locate(asked.base) if asked.path is None else [asked.path]
+    files = _files(asked)
     code, store = code_digest("nbutils.data.catalogue._decode"), Store("data")
     determinants = {"name": asked.whole, "files": _state(files), "code": code}
     where = digest_of(determinants)
@@ -293,13 +294,24 @@ def check_files(name: str) -> None:
         FileNotFoundError: the data set is not there.
     """
     asked, kept = parse_name(name), keep_images(name)
-    images = _decode(asked, [asked.path] if asked.path else locate(asked.base))
+    images = _decode(asked, _files(asked))
     version = _version(images, _arrays(images))
     if version != kept.version:
         raise ValueError(f"{name} is kept as version {kept.version}, but its files give {version}; remove what is kept")
 
 
+def _files(asked: Name) -> list[Path]:
+    """What is read: files of a public data set, idx files in one's own folder, else that folder of pictures."""
+    return locate(asked.base) if asked.path is None else idx_files_in(asked.path) or [asked.path]
+
+
 def _decode(asked: Name, files: Sequence[Path]) -> Images:
+    if asked.path is not None and files[0] != asked.path:
+        if asked.colour is not None:
+            raise ValueError(
+                f"idx files are taken in the colours they have; leave out @colour and @grey of {asked.whole}"
+            )
+        return read_own_idx(list(files), f"idx files of the folder {asked.path.name}", asked.size)
     if asked.path is not None:
         return decode_folder(asked.path, f"the folder {asked.path.name}", asked.size, asked.colour)
     source = SOURCES[asked.base]

@@ -20,7 +20,14 @@ from typing import Any
 import numpy as np
 from platformdirs import user_cache_path
 
-from nbutils.data.pictures import Images, decode, decode_folder, pictures_in_archive, torchvision_datasets
+from nbutils.data.pictures import (
+    Images,
+    decode,
+    decode_folder,
+    pictures_in_archive,
+    resized,
+    torchvision_datasets,
+)
 
 DIGITS = tuple("0123456789")
 GARMENTS = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
@@ -185,6 +192,68 @@ def read_idx(path: Path) -> np.ndarray:
     if len(content) != prod(shape):
         raise ValueError(f"{path} cannot be read as idx: it holds {len(content):,} bytes or more, not {prod(shape):,}")
     return np.frombuffer(content, np.uint8).reshape(shape)
+
+
+IDX_FILES = tuple(f"{split}-{what}-ubyte" for split in ("train", "t10k") for what in ("images-idx3", "labels-idx1"))
+
+
+def idx_files_in(folder: Path) -> list[Path]:
+    """The four files of somebody's own data set in the format and under the names of MNIST's; none where none is there.
+
+    Args:
+        folder: where they lie, each perhaps with ".gz" behind its name.
+
+    Returns:
+        Training images, training labels, test images, test labels.
+
+    Raises:
+        ValueError: only some of them are there; says which are missing.
+    """
+    places = [(folder / f"{name}.gz", folder / name) for name in IDX_FILES]
+    found = [next((path for path in pair if path.is_file()), None) for pair in places]
+    if missing := [name for name, path in zip(IDX_FILES, found, strict=True) if path is None]:
+        if len(missing) == len(IDX_FILES):
+            return []
+        raise ValueError(f"{folder} has idx files, but lacks {', '.join(missing)} (each may end in .gz)")
+    return [path for path in found if path is not None]
+
+
+def read_own_idx(files: list[Path], origin: str, size: int | None = None) -> Images:
+    """Somebody's own data set in the format of MNIST's files; classes are named by their labels.
+
+    Args:
+        files: see :func:`idx_files_in`.
+        origin: see :class:`nbutils.data.pictures.Images`.
+        size: height and width to resize to; None keeps them.
+
+    Returns:
+        The images, grey, or in colour where each has three values per pixel.
+
+    Raises:
+        ValueError: a file is damaged, images and labels do not fit together, there are fewer than two classes, or one
+            has no training image; the file is named.
+    """
+    train, train_labels, test, test_labels = map(read_idx, files)
+    for images, labels, file in ((train, train_labels, files[0]), (test, test_labels, files[2])):
+        if not (images.ndim == 3 or (images.ndim == 4 and images.shape[3] == 3)) or not images.size:
+            raise ValueError(
+                f"{file} must hold images x height x width, or that x 3 for colour, received {images.shape}"
+            )
+        if labels.shape != images.shape[:1]:
+            raise ValueError(f"{file} holds {len(images):,} images, but its labels have shape {labels.shape}")
+    if train.shape[1:] != test.shape[1:]:
+        raise ValueError(
+            f"images of one shape are needed, {files[0]} has {train.shape[1:]}, {files[2]} {test.shape[1:]}"
+        )
+    classes = np.unique(np.concatenate([train_labels, test_labels]))
+    if len(classes) < 2:
+        raise ValueError(f"{files[1]} must hold labels of at least two classes, received {classes.tolist()}")
+    if len(missing := np.setdiff1d(classes, train_labels)):
+        raise ValueError(f"{files[1]} has no training image of class {missing[0]}")
+    if size is not None:
+        train, test, origin = resized(train, size), resized(test, size), f"{origin}, resized to {size}x{size}"
+    numbers = [np.searchsorted(classes, labels).astype(np.int64) for labels in (train_labels, test_labels)]
+    return Images(train, numbers[0], test, numbers[1], tuple(map(str, classes.tolist())), origin)
 
 
 def _first_of(names: tuple[str, ...], places: tuple[str, ...]) -> Callable[[Path], list[Path]]:

@@ -39,6 +39,7 @@ __all__ = ["PageJob", "book_toc", "page_jobs", "publish"]
 
 PAGES = Path("book/pages")
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
+ANSWERS = "second-"  # book/pages/second-<data set>: what the second study found on it
 DATA = "data-"  # book/pages/data-<data set>: what the images are, whatever the book's study is about
 METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
 TIMEOUT = 1800
@@ -151,13 +152,18 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int, devi
         folder, name = path.parent.name, path.name
         model = _model(root, name)
         parameters = _page_parameters(model, folder, studies, {"seeds": seeds, "epochs": epochs, "device": device})
-        title = TITLES.get(folder.removeprefix(DATA), "")
+        title = TITLES.get(_dataset_of(folder), "")
         if folder.startswith(SWEEPS):
             title = folder.removeprefix(SWEEPS).replace("_", " ")
         check_parameters(name, parameters, model=model)
         output, template = root / path.with_suffix(".ipynb"), root / "notebooks" / f"{name}.ipynb"
         jobs.append(PageJob(template, output, tuple(parameters.items()), title))
     return jobs
+
+
+def _dataset_of(folder: str) -> str:
+    """The data set that the name of a folder of pages names."""
+    return folder.removeprefix(DATA).removeprefix(ANSWERS)
 
 
 def _page_parameters(
@@ -167,7 +173,7 @@ def _page_parameters(
     if folder.startswith(SWEEPS):
         sweep = folder.removeprefix(SWEEPS)
         return {"results": (RESULTS / sweep / "results.parquet").as_posix(), "metric": METRICS.get(sweep, "")}
-    dataset = folder.removeprefix(DATA)
+    dataset = _dataset_of(folder)
     found: dict[str, Any] = {"dataset": dataset} if _is_dataset(dataset) else {}
     if (names := _offered(model, "study", studies)) is not None:
         found["study"] = join_names(names)

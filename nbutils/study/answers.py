@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,8 +25,20 @@ from nbutils.stats import correlation, holm, sign_flip
 from nbutils.study.questions import PROTOCOL, QUESTIONS, Question, is_confirmatory
 from nbutils.study.second import Tables
 
-__all__ = ["Answer", "answer_all", "answer_one", "course", "sound", "values_of"]
+__all__ = [
+    "TABLE",
+    "Answer",
+    "answer_all",
+    "answer_one",
+    "answer_table",
+    "course",
+    "joint_answers",
+    "read_answers",
+    "sound",
+    "values_of",
+]
 
+TABLE = "answers.csv"  # beside the tables of a data set
 NOTHING = Estimate(NAN, NAN, NAN, (NAN, NAN))
 
 
@@ -151,11 +164,74 @@ def answer_all(
             found.append(answer)
         if progress:
             progress(number, len(asked))
+    return _adjusted(found)
+
+
+def _adjusted(found: Sequence[Answer]) -> list[Answer]:
     adjusted = np.full(len(found), NAN)
     for confirmatory in (True, False):
         own = [k for k, one in enumerate(found) if one.confirmatory == confirmatory and one.estimate.p_value >= 0]
         adjusted[own] = holm([found[k].estimate.p_value for k in own])
     return [replace(answer, adjusted=float(p)) for answer, p in zip(found, adjusted, strict=True)]
+
+
+def answer_table(answers: Sequence[Answer]) -> pd.DataFrame:
+    """Answers as a table that :func:`joint_answers` reads again.
+
+    Args:
+        answers: of one data set or several.
+
+    Returns:
+        One row per data set and question: the estimate with both intervals, its p value, how many networks it rests on,
+        and what is known of the measure's reliability.
+    """
+    rows = []
+    for one in answers:
+        estimate, inner = asdict(one.estimate), one.estimate.inner
+        known = {name: value for name, value in estimate.items() if name != "inner"}
+        known |= {"inner_low": inner[0], "inner_high": inner[1]}
+        counts = {"networks": one.networks, "degenerate": one.degenerate, "enough": one.enough}
+        half = asdict(one.reliability) if one.reliability else dict.fromkeys(RELIABILITY)
+        rows.append({"dataset": one.dataset, "question": one.question.name, **known, **counts, **half})
+    return pd.DataFrame(rows)
+
+
+def read_answers(folder: Path) -> pd.DataFrame:
+    """The table of answers in a folder, to the last digit."""
+    return pd.read_csv(folder / TABLE, float_precision="round_trip")
+
+
+RELIABILITY = tuple(field.name for field in fields(Reliability))
+
+
+def joint_answers(tables: Sequence[pd.DataFrame], questions: Sequence[Question] = QUESTIONS) -> list[Answer]:
+    """Answers of several data sets as one family of tests, from their tables.
+
+    Args:
+        tables: see :func:`answer_table`.
+        questions: those that the tables may answer.
+
+    Returns:
+        The answers, with p values adjusted over all confirmatory ones and over all others.
+
+    Raises:
+        ValueError: a table answers something that was not asked.
+    """
+    asked, found = {question.name: question for question in questions}, []
+    for row in (row for table in tables for row in table.to_dict("records")):
+        if row["question"] not in asked:
+            raise ValueError(f"question must be one of the {len(asked)} that were asked, received {row['question']!r}")
+        inner = (row["inner_low"], row["inner_high"])
+        estimate = Estimate(row["value"], row["low"], row["high"], inner, row["p_value"])
+        half = {name: row[name] for name in RELIABILITY}
+        reliability = None if pd.isna(half["whole"]) else Reliability(**half | {"reason": _text(half["reason"])})
+        counts = int(row["networks"]), int(row["degenerate"]), bool(row["enough"])
+        found.append(Answer(row["dataset"], asked[row["question"]], estimate, reliability, *counts))
+    return _adjusted(found)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def answer_one(dataset: str, tables: Tables, question: Question) -> Answer | None:
@@ -223,11 +299,16 @@ def _residual(tables: Tables, networks: pd.DataFrame, question: Question) -> Fou
     return estimate, reliability, int(kept.sum())
 
 
-def _compared(tables: Tables, networks: pd.DataFrame, question: Question) -> tuple[pd.Series, Reliability]:
+FEWEST = 3  # networks, or families of them, without which nothing can be compared
+
+
+def _compared(tables: Tables, networks: pd.DataFrame, question: Question) -> tuple[pd.Series, Reliability | None]:
     """A measure over networks where it is defined, also on both halves, and its reliability there."""
     parts = {part: values_of(tables, networks, [question.measure], part) for part in ("whole", "first", "second")}
     values = pd.concat(parts, axis=1).set_index(networks.index).dropna()
     halves = [values[part, question.measure] for part in ("first", "second")]
+    if len(values) < FEWEST:
+        return values["whole", question.measure], None
     options = {"span": question.span, "least": PROTOCOL.reliability, "share": PROTOCOL.spread}
     return values["whole", question.measure], half_probe_reliability(*halves, **options)
 
@@ -235,6 +316,8 @@ def _compared(tables: Tables, networks: pd.DataFrame, question: Question) -> tup
 def _rank(tables: Tables, networks: pd.DataFrame, question: Question) -> Found:
     values, reliability = _compared(tables, networks, question)
     own = networks.loc[values.index]
+    if own["family"].nunique() < FEWEST:
+        return NOTHING, reliability, len(values)
     estimate = cluster_correlation(values, own["accuracy"], own["family"], PROTOCOL.seed, level=PROTOCOL.level)
     return estimate, reliability, len(values)
 
@@ -243,6 +326,8 @@ def _added(tables: Tables, networks: pd.DataFrame, question: Question) -> Found:
     values, reliability = _compared(tables, networks, question)
     base = values_of(tables, networks, PROTOCOL.baselines).set_index(networks.index).loc[values.index].dropna()
     own, ranks = networks.loc[base.index], base.rank()
+    if own["family"].nunique() < 2 * PROTOCOL.folds:
+        return NOTHING, reliability, len(base)
     found = added_variance(
         own["accuracy"].rank(),
         ranks,

@@ -26,7 +26,7 @@ from nbutils.runs.spec import RunSpec
 from nbutils.study.candidates import CANDIDATES, Candidate
 from nbutils.study.questions import PROTOCOL
 from nbutils.study.results import CONDITIONS, NOISE_LEVELS, run_rows
-from nbutils.study.zoo import Member, zoo_members
+from nbutils.study.zoo import LEAST_IMAGES, ZOOS, Member, zoo_members
 from nbutils.support.code import code_digest
 from nbutils.support.files import is_file, read_parquet, replace_file
 from nbutils.support.machine import default_jobs
@@ -34,15 +34,28 @@ from nbutils.support.provenance import digest_of, environment, provenance
 from nbutils.support.store import Store
 from nbutils.support.workers import Lost, run_tasks
 
-__all__ = ["Network", "Tables", "compute", "is_done", "networks_of", "read_tables", "tables_of", "write_tables"]
+__all__ = [
+    "Network",
+    "Tables",
+    "compute",
+    "is_done",
+    "networks_of",
+    "read_tables",
+    "settings_digest",
+    "tables_of",
+    "write_tables",
+]
 
-SEEDS, GRID_SEEDS = 10, 5
+SEEDS, GRID_SEEDS, QUICK_SEEDS = 10, 5, 3
+GRID_IMAGES = 10_000  # of a folder of one's own, at most; those of public data sets have names
 PAPER = {"model": "mlp:512-512", "dropout": 0.02, "epochs": 20}
 # Small data sets have a small network; the large ones a part of their images for the grid, as in the first study.
 OWN: Mapping[str, Mapping[str, Any]] = {
     "digits": {"model": "mlp:256-128-64", "epochs": 10},
     "mnist-5k": {"model": "mlp:256-128-64", "epochs": 10},
 }
+# A quick study: these networks on a part of the images.
+QUICK = {"model": "mlp:48-24", "epochs": 3, "examples": LEAST_IMAGES}
 GRIDS = {"mnist": "mnist-10k", "fashion-mnist": "fashion-mnist-10k", "cifar10": "cifar10-10k"}
 SIZED = {"plantvillage": "plantvillage@32"}  # at 64x64 nearly all weights would be in the first layer
 ZOOS_OF = {
@@ -51,6 +64,7 @@ ZOOS_OF = {
     "plantvillage": ("small", "one loss"),
     "cifar10": ("small", "one loss"),
 }
+OWN_ZOOS = ("small", "one loss")
 PARTS = ("whole", "first", "second")  # of a probe: all of it, and two halves
 
 
@@ -77,38 +91,40 @@ class Network:
     costly: bool = False
 
 
-def networks_of(dataset: str) -> list[Network]:
+def networks_of(dataset: str, quick: bool = False) -> list[Network]:
     """All networks of the second study of a data set.
 
     Args:
         dataset: its name.
+        quick: a few small networks of every kind, which show that all works and decide nothing.
 
     Returns:
         Runs with all three label conditions, the grid of label noise, and the zoos.
 
     Raises:
-        ValueError: no such data set.
+        ValueError: no such data set, or a folder with too few images.
 
     Examples:
         >>> networks = networks_of("digits")
         >>> len(networks), networks[0].designs
         (55, ('runs', 'grid'))
     """
-    parse_name(dataset)
+    own = parse_name(dataset).path is not None
     whole, grid = SIZED.get(dataset, dataset), GRIDS.get(dataset, SIZED.get(dataset, dataset))
-    shared = {"preprocessing": "standard", **OWN.get(dataset, PAPER)}
+    shared = {"preprocessing": "standard", **(QUICK if quick else OWN.get(dataset, PAPER))}
+    part = {"examples": GRID_IMAGES} if own and len(load_dataset(dataset).train_true) > GRID_IMAGES else {}
     designs: dict[RunSpec, list[str]] = defaultdict(list)
     for labels in CONDITIONS:
-        for seed in range(SEEDS):
+        for seed in range(QUICK_SEEDS if quick else SEEDS):
             designs[RunSpec(dataset=whole, labels=labels, seed=seed, **shared)].append("runs")
     for labels in NOISE_LEVELS:
-        for seed in range(GRID_SEEDS):
-            designs[RunSpec(dataset=grid, labels=labels, seed=seed, **shared)].append("grid")
+        for seed in range(1 if quick else GRID_SEEDS):
+            designs[RunSpec(dataset=grid, labels=labels, seed=seed, **shared | part)].append("grid")
     found = [Network(run, tuple(parts), _half(run)) for run, parts in designs.items()]
-    for kind in ZOOS_OF.get(dataset, ("small", "paper", "one loss")):
-        members = zoo_members(dataset, kind)
+    for kind in ("small",) if quick else ZOOS_OF.get(dataset, OWN_ZOOS if own else tuple(ZOOS)):
+        members = zoo_members(dataset, kind, quick)
         neurons = min(_half(member.run) for member in members)
-        chosen = _costly(members) if dataset == COSTLY_ON and kind == "small" else ()
+        chosen = _costly(members) if dataset == COSTLY_ON and kind == "small" and not quick else ()
         found += [Network(m.run, (kind,), neurons, m.family, m.axis, m.configuration, m in chosen) for m in members]
     return found
 
@@ -318,7 +334,8 @@ class Tables:
 
     Attributes:
         networks: one row per network: `run` (address), `designs` (joined by "+"), family, axis and configuration in a
-            zoo, all parameters, performance, whether it is degenerate, and where and when it was made.
+            zoo, all parameters and their digest (`settings`), performance, whether it is degenerate, and where and when
+            it was made.
         measures: one row per network, epoch, part of the held-out probe and measure: `value`.
         series: one row per network with true labels, epoch, part of the training probe and measure: `value`; beside
             `train_accuracy` and other lines of the history.
@@ -335,6 +352,11 @@ LONG = ["run", "epoch", "part", "measure", "value"]
 HISTORY = ("train_loss", "train_accuracy", "test_accuracy")
 
 
+def settings_digest(run: RunSpec) -> str:
+    """Digest of the parameters of a run alone: the same whatever code, data and machine it is made with."""
+    return digest_of(run.model_dump())
+
+
 def tables_of(networks: Sequence[Network]) -> Tables:
     """Tables of the networks that the store holds.
 
@@ -346,7 +368,7 @@ def tables_of(networks: Sequence[Network]) -> Tables:
         run = run_once(network.run)
         own = {"family": network.family, "axis": network.axis, "configuration": network.configuration}
         found = {} if run.failed else measured(run, network)
-        known = run_rows(run, "+".join(network.designs))
+        known = {**run_rows(run, "+".join(network.designs)), "settings": settings_digest(network.run)}
         rows.append(known | own | {"noise": label_noise(run.spec.labels)} | found.get("facts", {}))
         for name, values in found.get("values", {}).items():
             into = series if name == "series" else measures

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from nbutils.data.catalogue import parse_name
+from nbutils.data.datasets import load_dataset
 from nbutils.runs.spec import RunSpec
 from nbutils.support.arguments import checked
 from nbutils.support.checks import shown
 
-__all__ = ["AXES", "ZOOS", "Member", "Zoo", "zoo_members"]
+__all__ = ["AXES", "LEAST_IMAGES", "ZOOS", "Member", "Zoo", "zoo_members"]
 
 # Numbers of images are multiples of the largest batch: networks that take whole batches can be trained side by side.
 AXES: Mapping[str, tuple[Any, ...]] = {
@@ -27,6 +28,11 @@ AXES: Mapping[str, tuple[Any, ...]] = {
     "depth": (1, 2, 3),
 }
 SHAPE = ("width", "depth")
+BATCH = max(AXES["batch_size"])
+STEP = 3  # from one number of images to the next
+LEAST_IMAGES = STEP**2 * BATCH  # training images without which a zoo cannot be made
+# A quick zoo shows that all works: small networks that train for a moment. It decides nothing.
+QUICK = {"epochs": (1, 2, 4), "width": (24, 36, 48), "examples": (BATCH, STEP * BATCH, LEAST_IMAGES)}
 
 
 @dataclass(frozen=True)
@@ -97,18 +103,19 @@ class Member:
 
 
 @checked
-def zoo_members(dataset: str, kind: str = "small") -> list[Member]:
+def zoo_members(dataset: str, kind: str = "small", quick: bool = False) -> list[Member]:
     """All networks of a zoo.
 
     Args:
-        dataset: name of a data set.
+        dataset: name of a data set. The numbers of training images shrink with a folder that has fewer than 5,760.
         kind: key of `ZOOS`.
+        quick: one family along each axis and one seed of each configuration, all of them small.
 
     Returns:
         The members; those of a family follow each other, and so do the seeds of a configuration.
 
     Raises:
-        ValueError: no such zoo or data set.
+        ValueError: no such zoo or data set, or a folder with too few training images.
 
     Examples:
         >>> members = zoo_members("digits", "paper")
@@ -118,15 +125,29 @@ def zoo_members(dataset: str, kind: str = "small") -> list[Member]:
     if kind not in ZOOS:
         raise ValueError(f"kind must be one of {', '.join(ZOOS)}, received {shown(kind)}")
     zoo, rng, found = ZOOS[kind], np.random.default_rng(SEED), []
+    if quick:
+        zoo = replace(zoo, families=1, seeds=1)
+    axes = {**AXES, **(QUICK if quick else {})}
+    if parse_name(dataset).path is not None:
+        axes["examples"] = _as_many_as_there_are(dataset, axes["examples"])
     for family in range(len(zoo.axes) * zoo.families):
         axis = zoo.axes[family % len(zoo.axes)]
-        base = {name: values[rng.integers(len(values))] for name, values in AXES.items()}
-        for place, value in enumerate(AXES[axis]):
+        base = {name: values[rng.integers(len(values))] for name, values in axes.items()}
+        for place, value in enumerate(axes[axis]):
             settings = {name: at for name, at in {**base, axis: value}.items() if name in zoo.axes}
             for seed in range(zoo.seeds):
                 spec = _spec(POOLS.get(dataset, dataset), settings, zoo.fixed, zoo.seeds * family + seed)
                 found.append(Member(spec, family, axis, 3 * family + place, settings))
     return found
+
+
+def _as_many_as_there_are(folder: str, wanted: tuple[int, ...]) -> tuple[int, ...]:
+    """Numbers of training images in the same ratio, whole batches each, that a folder has."""
+    there = len(load_dataset(folder).train_true)
+    if there < LEAST_IMAGES:
+        raise ValueError(f"dataset {shown(folder, 300)} has {there:,} training images; a zoo needs {LEAST_IMAGES:,}")
+    fewest = min(wanted[0], there // LEAST_IMAGES * BATCH)
+    return tuple(fewest * STEP**place for place in range(len(wanted)))
 
 
 def _spec(dataset: str, settings: Mapping[str, Any], fixed: Mapping[str, Any], seed: int) -> RunSpec:

@@ -105,7 +105,9 @@ def show(figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Htm
 
 
 @checked
-def show_table(table: pd.DataFrame, caption: str, digits: int = 3, names: Collection[str] = ()) -> Html:
+def show_table(
+    table: pd.DataFrame, caption: str, digits: int = 3, names: Collection[str] = (), *, sortable: bool = False
+) -> Html:
     """A table with its caption; numbers to a fixed number of digits, missing ones as a dash.
 
     Args:
@@ -113,6 +115,7 @@ def show_table(table: pd.DataFrame, caption: str, digits: int = 3, names: Collec
         caption: what it holds.
         digits: decimals of floating-point columns.
         names: columns of names that others chose, such as classes; shown letter by letter, without `code` and links.
+        sortable: in the book, a click on a heading sorts the rows by it.
     """
     digits, literal = as_count(digits, "digits", 0, MOST_DIGITS), [name in names for name in table.columns]
 
@@ -134,7 +137,8 @@ def show_table(table: pd.DataFrame, caption: str, digits: int = 3, names: Collec
         + "</tr>"
         for row in table.itertuples(index=False)
     )
-    grid = f'<table class="nb-table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    kind = "nb-table nb-sortable" if sortable else "nb-table"
+    grid = f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
     figure = f'<div style="overflow-x:auto" tabindex="0" role="group" aria-label="Table">{grid}</div>'
     text = (
         f'<figure class="nb-figure" style="margin:.5em 0"><figcaption>{_inline(caption)}</figcaption>{figure}</figure>'

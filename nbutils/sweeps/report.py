@@ -1,10 +1,13 @@
-"""The report of a sweep: one HTML file with figures, readable without anything else."""
+"""A notebook as one HTML file with figures, readable without anything else: the report of a sweep, and other pages."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
+from typing import Any
 
 from nbutils.support.files import file_digest, replace_file
 from nbutils.sweeps.engine import run_notebooks, runner
@@ -47,12 +50,13 @@ SHELL = """<!DOCTYPE html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Report of a sweep</title>
+<title>{title}</title>
 <style>
 :root {{ color-scheme: light dark; }}
 body {{ font: 16px/1.55 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }}
 table {{ border-collapse: collapse; font-size: .92em; }}
 th, td {{ padding: .25em .8em; border-bottom: 1px solid #8a8f9855; }}
+td:first-child {{ min-width: 9em; }}
 blockquote {{ margin: 1em 0; padding: .3em 1em; border-left: 4px solid #8a8f98; }}
 figcaption {{ font-size: .92em; opacity: .85; }}
 figure {{ margin: 1em 0; }}
@@ -67,10 +71,10 @@ figure {{ margin: 1em 0; }}
 """
 
 
-def report_template() -> Path:
-    """The report's notebook: in the project's folder if this is one, else the one that came with the package."""
+def packaged_template(name: str) -> Path:
+    """A page's notebook: in the project's folder if this is one, else the one that came with the package."""
     places = Path("notebooks"), PACKAGE / "notebooks", PACKAGE.parent / "notebooks"
-    return next((place / TEMPLATE for place in places if (place / TEMPLATE).is_file()), places[0] / TEMPLATE)
+    return next((place / name for place in places if (place / name).is_file()), places[0] / name)
 
 
 def write_report(results: Path, metric: str = "", template: Path | None = None) -> Path:
@@ -79,7 +83,7 @@ def write_report(results: Path, metric: str = "", template: Path | None = None) 
     Args:
         results: `results.parquet` of a sweep.
         metric: the metric to begin with; empty for the first.
-        template: the report's notebook; None means :func:`report_template`.
+        template: the report's notebook; None means the project's, or the package's own.
 
     Returns:
         Path of the HTML page; it is one file, and asks nothing of the network.
@@ -91,34 +95,58 @@ def write_report(results: Path, metric: str = "", template: Path | None = None) 
     table = read_results(results)
     if metric:
         check_metric(table, metric)
-    template = template or report_template()
+    page, given = results.with_name("report.html"), {"results": _from_here(results), "metric": metric}
+    return write_page(template or packaged_template(TEMPLATE), given, [results], page, "Report of a sweep")
+
+
+def write_page(template: Path, parameters: Mapping[str, Any], reads: Sequence[Path], page: Path, title: str) -> Path:
+    """Execute a notebook and put it down as one HTML file, with the notebook beside it.
+
+    Args:
+        template: the notebook.
+        parameters: what it is given.
+        reads: files that it reads; it is executed again when one of them changed.
+        page: where the HTML file goes; the notebook has the same name and the ending .ipynb.
+        title: of the HTML file.
+
+    Returns:
+        `page`; it is one file, and asks nothing of the network.
+
+    Raises:
+        FileNotFoundError: the template is not there.
+        ValueError: the notebook failed; says why.
+    """
     if not template.is_file():
         raise FileNotFoundError(f"no {template} here; run this command in the project's folder")
-    here = Path(os.path.relpath(results)) if results.resolve().is_relative_to(Path.cwd()) else results.resolve()
     job = NotebookJob(
-        name="report",
+        name=page.stem,
         template=template.read_text("utf-8"),
-        parameters=(("results", here.as_posix()), ("metric", metric)),
+        parameters=tuple(parameters.items()),
         folder=str(Path.cwd()),
-        inputs=(file_digest(results),),
+        inputs=tuple(file_digest(file) for file in reads),
     )
-    page = results.with_name("report.html")
 
     def deliver(_job: NotebookJob, outcome: Outcome) -> None:
         if outcome.status == "failed":
-            raise ValueError(f"the report failed: {outcome.reason}")
+            raise ValueError(f"the {page.stem} failed: {outcome.reason}")
         notebook = relinked(outcome.notebook, template.parent, page.parent)
         if not (template.parent / "../book").is_dir():  # nothing to lead to outside the project's folder
             notebook = BOOK_LINK.sub(r"\1", notebook)
         replace_file(page.with_suffix(".ipynb"), notebook.encode())
-        replace_file(page, _html(notebook).encode())
+        replace_file(page, _html(notebook, title).encode())
 
     with runner(jobs=1) as where:
-        run_notebooks([job], where, deliver, what="reports")
+        run_notebooks([job], where, deliver, what="pages")
     return page
 
 
-def _html(notebook: str) -> str:
+def _from_here(path: Path) -> str:
+    """A path as a page says it: relative where that leads into the working folder."""
+    inside = path.resolve().is_relative_to(Path.cwd())
+    return (Path(os.path.relpath(path)) if inside else path.resolve()).as_posix()
+
+
+def _html(notebook: str, title: str) -> str:
     """One HTML file in the colours of the reader's system, without code, scripts and outside requests."""
     from nbconvert import HTMLExporter
 
@@ -126,4 +154,4 @@ def _html(notebook: str) -> str:
     hidden = dict.fromkeys(("input", "input_prompt", "output_prompt", "anchor_links"), True)
     exporter = HTMLExporter(template_name="basic", **{f"exclude_{part}": value for part, value in hidden.items()})
     body, _ = exporter.from_notebook_node(page)
-    return SHELL.format(body=SCRIPT.sub("", body))
+    return SHELL.format(body=SCRIPT.sub("", body), title=escape(title))

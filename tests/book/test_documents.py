@@ -19,7 +19,7 @@ from nbutils.cli import _parser
 from nbutils.sweeps.grid import load_sweep, read_sweep_file
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("run", "pages", "runs", "glance", "data", "study", "sweep", "results", "report", "portable")
+COMMANDS = ("run", "pages", "runs", "glance", "data", "study", "replicate", "sweep", "results", "report", "portable")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").rglob("*.md"))]
 DOCUMENTS = [d for d in DOCUMENTS if "_build" not in d.parts]
 

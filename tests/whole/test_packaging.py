@@ -14,7 +14,7 @@ import pytest
 
 import nbutils
 from nbutils.support.needs import EXTRAS
-from nbutils.sweeps.report import TEMPLATE, report_template
+from nbutils.sweeps.report import TEMPLATE, packaged_template
 
 # Packages that are imported under another name than they are installed.
 DISTRIBUTIONS = {
@@ -81,7 +81,7 @@ def test_the_report_s_notebook_travels_with_the_package(root):
     assert set(setup["packages"]) == {"nbutils", "nbutils.notebooks", *rooms}
     folder = root / setup["package-dir"]["nbutils.notebooks"]
     assert [folder / name for name in setup["package-data"]["nbutils.notebooks"]] == [root / "notebooks" / TEMPLATE]
-    assert report_template().is_file()
+    assert packaged_template(TEMPLATE).is_file()
 
 
 def test_readers_are_told_versions_that_belong_together(root):

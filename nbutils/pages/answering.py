@@ -1,0 +1,358 @@
+"""What the second study found, for a page: tables of one data set or of all, sentences of words, and their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from nbutils.data.datasets import TITLES, load_dataset
+from nbutils.study.answers import Answer, course, joint_answers, read_answers, sound, values_of
+from nbutils.study.candidates import FAMILIES, NEEDS
+from nbutils.study.leaderboard import BOARD, zoo_axes
+from nbutils.study.questions import rules_digest
+from nbutils.study.replication import RULES_COMMIT, SECOND, committed_second
+from nbutils.study.second import Tables, read_tables
+from nbutils.support.checks import shown
+from nbutils.support.display import (
+    GREY,
+    INK,
+    Html,
+    callout,
+    figure_style,
+    format_number,
+    in_figure,
+    interval_text,
+    show_table,
+)
+
+__all__ = [
+    "Found",
+    "course_figure",
+    "decisions",
+    "excess_figure",
+    "forest_figure",
+    "open_all",
+    "open_one",
+    "worth_figure",
+    "zoo_figure",
+]
+
+WIDTH = 7.6  # inches
+COLOURS = dict(zip(FAMILIES, ("#d97a1a", "#c8463c", "#3b82c4", "#2a9d6f", "#a35cc4", GREY, "#b08d2f"), strict=True))
+WORD_COLOURS = {"supported": "supported", "contradicted": "refuted", "no association": "not supported"}
+OURS = {
+    "modularity": "modularity Q",
+    "active_entropy": "binned entropy per active neuron",
+    "block_entropy": "entropy of blocks of six",
+}
+DECISIVE = ("mean", "rise", "rank", "added")
+HYPOTHESES = {"H1": "communities", "H2": "modularity", "H3": "entropy"}
+
+
+def _kind(answer: Answer) -> str:
+    """What a question is about, without its hypothesis."""
+    return answer.question.name.removeprefix(answer.question.hypothesis).strip()
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the second study found on one data set.
+
+    Attributes:
+        dataset: its name.
+        title: what a page calls it.
+        tables: see :class:`nbutils.study.second.Tables`.
+        answers: by name of the question, p values adjusted together with those of other data sets where there are any.
+        board: the leaderboard, see :func:`nbutils.study.leaderboard.leaderboard`; without rows where there is no zoo.
+    """
+
+    dataset: str
+    title: str
+    tables: Tables
+    answers: Mapping[str, Answer]
+    board: pd.DataFrame
+
+    @property
+    def source(self) -> str:
+        """Where the numbers come from, for captions and the end of a page."""
+        rows = self.tables.networks
+        commits, first = ", ".join(sorted(set(rows["commit"]))), min(rows["time"])[:16].replace("T", " ")
+        return (
+            f"{len(rows):,} networks, trained at commit {commits}, the first on {first} UTC; rules `{rules_digest()}`, "
+            f"fixed in commit {RULES_COMMIT}"
+        )
+
+    def finding(self, hypothesis: str, statistics: Sequence[str] = ()) -> str:
+        """The answers to one hypothesis in a sentence made of their words, with their estimates.
+
+        Args:
+            hypothesis: "H1", "H2" or "H3".
+            statistics: only of questions with these; none takes all.
+        """
+        parts = [
+            f"{_kind(answer)} **{answer.word}** ({format_number(answer.estimate.value, 2)})"
+            for answer in self.answers.values()
+            if answer.question.hypothesis == hypothesis and (answer.question.statistic in statistics or not statistics)
+        ]
+        return "; ".join(parts) + "." if parts else "not asked, for want of networks."
+
+    def show_finding(self) -> Html:
+        """The boxes that a page opens with: what decides, hypothesis by hypothesis."""
+        boxes = []
+        for hypothesis, about in HYPOTHESES.items():
+            decides = [a for a in self.answers.values() if a.question.hypothesis == hypothesis]
+            decides = [a for a in decides if a.question.statistic in DECISIVE]
+            words = [a.word for a in decides if a.question.statistic in ("mean", "rank")]
+            few = "" if all(a.enough for a in decides) else " There are too few networks for words."
+            text = self.finding(hypothesis, DECISIVE) + few
+            boxes.append(callout(f"{hypothesis} {about}", text, WORD_COLOURS.get(words[-1] if words else "", "")))
+        return Html("".join(box.text for box in boxes), "\n".join(map(repr, boxes)))
+
+    def show_networks(self) -> Html:
+        """How many networks of every design there are, how many of them are sound, and how well they perform."""
+        rows = []
+        for design in dict.fromkeys(word for words in self.tables.networks["designs"] for word in words.split("+")):
+            good, left_out = sound(self.tables, design)
+            failed = int((self.tables.networks["status"] == "failed")[self._of(design)].sum())
+            low, high = (good["accuracy"].min(), good["accuracy"].max()) if len(good) else (np.nan, np.nan)
+            rows.append((design, len(good) + left_out, left_out - failed, failed, low, high, good["dead"].median()))
+        names = [
+            "design",
+            "networks",
+            "degenerate",
+            "failed",
+            "lowest accuracy",
+            "highest",
+            "dead neurons (median share)",
+        ]
+        caption = f"Networks of {self.title}. Degenerate and failed ones decide nothing."
+        return show_table(pd.DataFrame(rows, columns=names), caption, digits=2)
+
+    def _of(self, design: str) -> pd.Series:
+        return self.tables.networks["designs"].str.split("+").map(lambda words: design in words)
+
+    def show_board(self) -> Html:
+        """The leaderboard: every measurable measure of this data set, the strongest association first."""
+        columns = {"called": "measure", "rho": "ρ", "low": "from", "high": "to", "adjusted": "p, adjusted"}
+        columns |= {"granulated": "along axes", "gain": "gain", "detects": "detects", "reliability": "reliability"}
+        shown = self.board.loc[self.board["measurable"], list(columns)].rename(columns=columns)
+        caption = f"All measurable measures of {self.title}, {len(shown)} of {len(self.board)}."
+        return show_table(shown, caption, digits=2, sortable=True)
+
+    def show_answers(self, hypothesis: str) -> Html:
+        """All answers to one hypothesis."""
+        rows = [
+            (
+                _kind(answer),
+                answer.word,
+                interval_text(answer.estimate.value, answer.estimate.low, answer.estimate.high),
+                f"beyond {answer.question.threshold:g}",
+                format_number(answer.adjusted),
+                answer.networks,
+                "–" if answer.reliability is None else format_number(answer.reliability.whole, 2),
+                "confirmatory" if answer.confirmatory else "exploratory",
+            )
+            for answer in self.answers.values()
+            if answer.question.hypothesis == hypothesis
+        ]
+        names = ["question", "word", "estimate (95 %)", "threshold", "p, adjusted", "networks", "reliability", "data"]
+        return show_table(pd.DataFrame(rows, columns=names), f"Answers to {hypothesis} on {self.title}.")
+
+
+def open_one(dataset: str, tables: str = "") -> Found:
+    """What is known of one data set.
+
+    Args:
+        dataset: its name.
+        tables: folder with its tables; empty for the committed ones.
+
+    Raises:
+        FileNotFoundError: there are none; says how to make them.
+    """
+    if tables:
+        return _found(dataset, Path(tables), [Path(tables)])
+    return open_all([dataset])[0]
+
+
+def open_all(datasets: Sequence[str] = ()) -> list[Found]:
+    """What is known of data sets whose tables are committed.
+
+    Args:
+        datasets: their names; none takes all that are there.
+
+    Raises:
+        ValueError: the tables of a data set are not committed; lists those that are.
+    """
+    root = next((place for place in (Path(), Path("..")) if (place / SECOND).is_dir()), Path(__file__).parents[2])
+    every = [root / SECOND / name for name in committed_second(root)]
+    if unknown := [name for name in datasets if root / SECOND / name not in every]:
+        known = ", ".join(path.name for path in every) or "none"
+        raise ValueError(f"tables of the second study are committed of {known}, received {shown(unknown[0])}")
+    return [_found(name, root / SECOND / name, every) for name in datasets or [path.name for path in every]]
+
+
+def _found(dataset: str, folder: Path, every: Sequence[Path]) -> Found:
+    tables = read_tables(folder)
+    answers = joint_answers([read_answers(path) for path in every])
+    own = {answer.question.name: answer for answer in answers if answer.dataset == dataset}
+    board = pd.read_csv(folder / BOARD, float_precision="round_trip") if (folder / BOARD).is_file() else pd.DataFrame()
+    title = TITLES.get(dataset) or load_dataset(dataset).title
+    return Found(dataset, title, tables, own, board)
+
+
+def excess_figure(found: Found) -> Figure:
+    """The two parts of what is modular beyond chance, before and after training, a dot for each network."""
+    rows = found.tables.measures
+    networks, _ = sound(found.tables, "runs", "true")
+    rows = rows[(rows["part"] == "whole") & rows["run"].isin(networks["run"])]
+    parts = {"excess": "Q beyond chance", "class_part": "class preference", "remainder": "remainder"}
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(WIDTH, 2.6))
+        for place, name in enumerate(parts):
+            for trained, shift, colour in ((False, -0.13, GREY), (True, 0.13, "#3b82c4")):
+                values = rows.loc[(rows["measure"] == name) & ((rows["epoch"] > 0) == trained), "value"]
+                jitter = np.linspace(-0.06, 0.06, max(len(values), 1))[: len(values)]
+                label = ("trained" if trained else "untrained") if place == 0 else None
+                ax.plot(place + shift + jitter, values, "o", ms=4, alpha=0.7, color=colour, label=label)
+        ax.axhline(0, color=INK, lw=0.8)
+        ax.set(xticks=range(3), xticklabels=list(parts.values()), ylabel="modularity")
+        ax.legend(loc="upper right")
+        plt.close(fig)
+    return fig
+
+
+def course_figure(found: Found) -> Figure:
+    """Modularity, both entropies and training accuracy over the epochs of the networks with true labels."""
+    networks, _ = sound(found.tables, "runs", "true")
+    panels = {**OURS, "train_accuracy": "training accuracy"}
+    with figure_style():
+        fig, axes = plt.subplots(1, 4, figsize=(WIDTH, 2.4))
+        for ax, (name, called) in zip(axes, panels.items(), strict=True):
+            values = course(found.tables, networks, name)
+            epochs = np.arange(values.shape[1])
+            ax.plot(epochs, values.T, color="#3b82c4", lw=0.7, alpha=0.5)
+            ax.plot(epochs, np.nanmean(values, axis=0), color="#3b82c4", lw=2)
+            ax.set(xlabel="epoch", title=called.replace(" per ", "\nper ").replace(" of ", "\nof "))
+        plt.close(fig)
+    return fig
+
+
+def zoo_figure(found: Found) -> Figure:
+    """Performance over modularity and both entropies: a dot per network, shaded by the number of training images."""
+    networks, _ = sound(found.tables, "small", "true")
+    values = values_of(found.tables, networks, list(OURS)).set_axis(networks.index)
+    images = zoo_axes(networks).get("examples", pd.Series(0, networks.index))
+    shades = dict(zip(sorted(images.unique()), ("#a9c9e8", "#3b82c4", "#1b3f66"), strict=False))
+    with figure_style():
+        fig, axes = plt.subplots(1, 3, figsize=(WIDTH, 2.9), sharey=True)
+        for ax, (name, called) in zip(axes, OURS.items(), strict=True):
+            for number, colour in shades.items():
+                own = images == number
+                label = f"{int(number):,} training images"
+                ax.plot(
+                    values.loc[own, name],
+                    networks.loc[own, "accuracy"],
+                    "o",
+                    ms=3,
+                    alpha=0.75,
+                    color=colour,
+                    label=label,
+                )
+            ax.set(xlabel=called)
+        axes[0].set_ylabel("accuracy on other test images")
+        handles, labels = axes[0].get_legend_handles_labels()
+        fig.legend(handles, labels, loc="outside lower center", ncols=3)
+        plt.close(fig)
+    return fig
+
+
+def worth_figure(boards: Sequence[Found]) -> Figure:
+    """Every measure as a dot: how well it detects wrong labels against how well it ranks networks by performance.
+
+    Args:
+        boards: data sets, whose values are averaged.
+    """
+    every = pd.concat([found.board.assign(dataset=found.dataset) for found in boards])
+    every["strength"] = every["rho"].abs()
+    mean = every.groupby(["measure", "called", "family"])[["strength", "detects"]].mean().dropna().reset_index()
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(WIDTH, 4.6))
+        for family, rows in mean.groupby("family", sort=False):
+            ax.plot(rows["strength"], rows["detects"], "o", ms=5, color=COLOURS[family], label=FAMILIES[family])
+        named = mean[mean["measure"].isin([*OURS, "train_loss", "confidence", "mutual_information", "linear_probe"])]
+        for row in named.itertuples():
+            bold = "bold" if row.measure in OURS else "normal"
+            text = in_figure(row.called.removesuffix(" (log)"))
+            ax.annotate(
+                text, (row.strength, row.detects), (5, 4), textcoords="offset points", fontsize=8.5, weight=bold
+            )
+        ax.set(
+            xlabel="predicts performance: |ρ| over clean networks", ylabel="detects wrong labels: area under the curve"
+        )
+        ax.set(xlim=(0, 1.02), ylim=(0.45, 1.02))
+        fig.legend(loc="outside lower center", ncols=2, fontsize=8.5)
+        plt.close(fig)
+    return fig
+
+
+BESIDE = ("class_part", "remainder", "mutual_information", "confidence", "linear_probe", "train_loss", "effective_rank")
+
+
+def forest_figure(boards: Sequence[Found]) -> Figure:
+    """Spearman's rho with accuracy over clean networks and its interval: a row per measure, a colour per data set."""
+    names = [*OURS, *BESIDE]
+    called = {row.measure: row.called for found in boards for row in found.board.itertuples()}
+    colours = ("#3b82c4", "#d97a1a", "#2a9d6f", "#a35cc4", "#c8463c", "#b08d2f", GREY)
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(WIDTH, 0.42 * len(names) + 1))
+        for number, found in enumerate(boards):
+            board = found.board.set_index("measure").reindex(names)
+            place = np.arange(len(names)) + 0.14 * (number - (len(boards) - 1) / 2)
+            colour = colours[number % len(colours)]
+            ax.hlines(place, board["low"], board["high"], color=colour, lw=1.4)
+            ax.plot(board["rho"], place, "o", ms=4, color=colour, label=found.title)
+        ax.axvline(0, color=INK, lw=0.8)
+        ax.set(yticks=range(len(names)), yticklabels=[called.get(name, name) for name in names], xlim=(-1, 1))
+        ax.set(xlabel="Spearman's ρ with accuracy on other test images")
+        ax.invert_yaxis()
+        fig.legend(loc="outside lower center", ncols=4)
+        plt.close(fig)
+    return fig
+
+
+AIMS = {"predict performance": "rho", "detect wrong labels": "detects"}
+
+
+def decisions(boards: pd.DataFrame, least: float) -> pd.DataFrame:
+    """The best measure for an aim and for what one has at hand.
+
+    Args:
+        boards: rows of all leaderboards, only of measurable measures.
+        least: size of rho below which nothing is recommended.
+
+    Returns:
+        One row per aim and need: the measure that is strongest in the mean over data sets among those whose interval
+        leaves out chance on the same side everywhere, with its strength and cost, or that there is none.
+    """
+    rows = []
+    for aim, column in AIMS.items():
+        by_rho = column == "rho"
+        side = np.sign(boards["low"]) * (np.sign(boards["low"]) == np.sign(boards["high"]))
+        side = side if by_rho else (boards["detects_low"] > 0.5) * np.sign(boards["noise_rho"])
+        judged = boards.assign(side=side, strength=boards[column].abs())
+        for need, about in NEEDS.items():
+            known = list(NEEDS)[: list(NEEDS).index(need) + 1]
+            groups = judged[judged["needs"].isin(known)].groupby("called")
+            steady = groups["side"].sum().abs() == boards["dataset"].nunique()
+            strength = groups["strength"].mean()[steady]
+            strength = strength[strength >= (least if by_rho else 0.5)]
+            best = strength.idxmax() if len(strength) else "none"
+            seconds = groups["seconds"].median().get(best, np.nan)
+            rows.append((aim, about, best, strength.get(best, np.nan), seconds))
+    return pd.DataFrame(rows, columns=["aim", "what you have", "use", "|ρ| or area, mean", "seconds"])

@@ -1,0 +1,139 @@
+"""The answer on the landing page and in the README: five sentences and a matrix of words, written by code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from nbutils.evaluation.words import WORDS
+from nbutils.pages.answering import OURS, Found
+from nbutils.support.display import format_number, in_markdown
+from nbutils.support.files import replace_file
+
+__all__ = ["PLACES", "answer_text", "write_answer"]
+
+START, END = "<!-- answer: written by `make glance` -->", "<!-- end of the answer -->"
+PLACES = (Path("README.md"), Path("book/intro.md"))
+# Question -> heading of its column.
+MATRIX = {
+    "H1 beyond chance": "H1 communities beyond chance",
+    "H1 beyond class preference": "H1 beyond class preference",
+    "H2 performance": "H2 modularity and performance",
+    "H2 added": "H2 added to cheaper measures",
+    "H3 performance, binned entropy": "H3 binned entropy and performance",
+    "H3 performance, block entropy": "H3 block entropy and performance",
+}
+
+
+def answer_text(found: Sequence[Found]) -> str:
+    """Five plain sentences and the matrix in Markdown, markers included.
+
+    Args:
+        found: what the second study found, data set by data set; only those with a zoo are told of.
+    """
+    studies = [one for one in found if len(one.board)]
+    if not studies:
+        return "\n".join([START, "", "No data set has been studied yet.", "", END])
+    return "\n".join([START, "", *_sentences(studies), "", *_matrix(studies), "", _source(studies), "", END])
+
+
+SENTENCES = """\
+1. **Communities are there, and they are about classes.** On {names} the graph of a trained network is more modular
+   than firing rates alone would make it, by {chance} ({chance_words}). Of that, {beyond} is left once neurons
+   that prefer the same true and predicted class are allowed for ({beyond_words}).
+2. **Modularity and performance.** Among networks with clean labels and different settings, the rank correlation of
+   modularity with accuracy is {q} ({q_words}).
+3. **Entropy and performance.** For the paper's binned entropy it is {binned} ({binned_words}), for the joint entropy
+   of neurons {blocks} ({blocks_words}).
+4. **What they add.** Beyond cheaper measures modularity explains {added} more of the variance of performance
+   ({added_words}). Of all {count} measures the strongest is *{first}*, with a rank correlation of {strength}.
+5. **What they notice.** The area under the curve for "a quarter or more of the labels are wrong" is {noise} for
+   *{noisy}*, the best of the three, and {most} for the best of all, *{best}*."""
+
+
+def _sentences(studies: Sequence[Found]) -> list[str]:
+    boards = pd.concat([one.board[one.board["measurable"]] for one in studies])
+    mean = boards.groupby("called")[["rho", "detects"]].mean()
+    first, best = mean["rho"].abs().idxmax(), mean["detects"].idxmax()
+    noise = mean["detects"].reindex(list(OURS.values())).dropna()
+    asked = {
+        "chance": "H1 beyond chance",
+        "beyond": "H1 beyond class preference",
+        "q": "H2 performance",
+        "binned": "H3 performance, binned entropy",
+        "blocks": "H3 performance, block entropy",
+        "added": "H2 added",
+    }
+    filled = {name: _span(studies, question, 3 if name == "added" else 2) for name, question in asked.items()}
+    filled |= {f"{name}_words": _words(studies, question) for name, question in asked.items()}
+    filled |= {"names": _names(studies), "count": str(len(mean)), "first": first, "best": best}
+    filled |= {"strength": format_number(mean.loc[first, "rho"], 2), "most": format_number(mean["detects"].max(), 2)}
+    filled |= {"noisy": noise.idxmax(), "noise": format_number(noise.max(), 2)}
+    return [SENTENCES.format(**filled)]
+
+
+def _names(studies: Sequence[Found]) -> str:
+    titles = [one.title for one in studies]
+    return f"{', '.join(titles[:-1])} and {titles[-1]}" if len(titles) > 1 else titles[0]
+
+
+def _values(studies: Sequence[Found], question: str) -> list[float]:
+    return [one.answers[question].estimate.value for one in studies if question in one.answers]
+
+
+def _span(studies: Sequence[Found], question: str, digits: int = 2) -> str:
+    """From the smallest to the largest estimate."""
+    ends = [format_number(end(values), digits) for end in (min, max) if (values := _values(studies, question))]
+    return "–" if not ends else ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+def _words(studies: Sequence[Found], question: str) -> str:
+    """How many data sets got which word."""
+    counted = Counter(one.answers[question].word for one in studies if question in one.answers)
+    return ", ".join(f"*{word}* on {counted[word]}" for word in WORDS if counted[word]) + f" of {len(studies)}"
+
+
+def _matrix(studies: Sequence[Found]) -> list[str]:
+    rows = [f"| data set | {' | '.join(MATRIX.values())} |", f"| --- |{' --- |' * len(MATRIX)}"]
+    for one in studies:
+        cells = [_cell(one, question) for question in MATRIX]
+        rows.append(f"| {in_markdown(one.title)} | {' | '.join(cells)} |")
+    return rows
+
+
+def _cell(one: Found, question: str) -> str:
+    if question not in one.answers:
+        return "–"
+    answer = one.answers[question]
+    digits = 3 if answer.question.statistic == "added" else 2
+    return f"**{answer.word}** {format_number(answer.estimate.value, digits)}"
+
+
+def _source(studies: Sequence[Found]) -> str:
+    networks = sum(len(one.tables.networks) for one in studies)
+    commits = sorted({commit for one in studies for commit in one.tables.networks["commit"]})
+    return (
+        f"Estimates and words by rules fixed beforehand; {networks:,} networks, trained at commit "
+        f"{', '.join(f'`{commit}`' for commit in commits)}."
+    )
+
+
+def write_answer(root: Path, found: Sequence[Found]) -> None:
+    """Put the answer into the README and the landing page.
+
+    Args:
+        root: the project's folder.
+        found: see :func:`answer_text`.
+
+    Raises:
+        ValueError: a file has no place for it.
+    """
+    for place in PLACES:
+        text = (root / place).read_text("utf-8")
+        if START not in text or END not in text:
+            raise ValueError(f"{place} needs the two lines {START!r} and {END!r}")
+        before, rest = text.split(START, 1)
+        replace_file(root / place, (before + answer_text(found) + rest.split(END, 1)[1]).encode())

@@ -1,0 +1,248 @@
+"""The second study of any data set in one go: networks that are missing, tables, answers and leaderboard.
+
+The book's own tables are made by the same path as those of a reader's data set; rules and measures are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from nbutils.data.catalogue import parse_name
+from nbutils.data.datasets import Dataset, load_dataset
+from nbutils.study.answers import TABLE, answer_all, answer_table
+from nbutils.study.leaderboard import BOARD, leaderboard
+from nbutils.study.second import (
+    Network,
+    Tables,
+    compute,
+    is_done,
+    networks_of,
+    read_tables,
+    settings_digest,
+    tables_of,
+    write_tables,
+)
+from nbutils.study.zoo import LEAST_IMAGES, ZOOS
+from nbutils.support.arguments import checked
+from nbutils.support.checks import shown
+from nbutils.support.files import is_file, replace_file
+
+__all__ = [
+    "DESIGN_ORDER",
+    "RULES_COMMIT",
+    "SECOND",
+    "committed_second",
+    "folder_name",
+    "forecast",
+    "has_design",
+    "replicate",
+    "require_fit",
+    "second_tables",
+    "time_left",
+]
+
+SECOND = Path("book/results/second")
+DESIGN_ORDER = ("runs", "grid", *ZOOS)  # in which they are computed
+RULES_COMMIT = "e87d438"  # fixed the questions, before any network that answers them
+LEAST_TEST = 20  # test images of every class: a half probe then has five
+MOST_VALUES = 4096  # of an image; with more, nearly all weights would be in the first layer
+MOST_SHARED = 0.1  # share of test images that may stand among the training images as well
+
+
+def committed_second(root: Path) -> list[str]:
+    """Data sets whose tables of the second study are committed, sorted."""
+    return sorted(path.parent.name for path in (root / SECOND).glob(f"*/{TABLE}"))
+
+
+def folder_name(dataset: str) -> str:
+    """Name of the folder for what is found on a data set: never a path.
+
+    Examples:
+        >>> folder_name("kmnist"), folder_name("folder:/my letters/../a@32")
+        ('kmnist', 'folder-a')
+    """
+    asked = parse_name(dataset)
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", f"folder-{asked.path.name}" if asked.path else dataset)
+    return plain.strip("-")[:80] or "folder"
+
+
+@checked
+def require_fit(dataset: str) -> Dataset:
+    """Refuse a data set that the second study cannot use, before anything is trained.
+
+    Args:
+        dataset: its name.
+
+    Returns:
+        The data.
+
+    Raises:
+        ValueError: too few images, images too large or all alike, or test images that are training images too; says
+            what is needed and what was found.
+        FileNotFoundError: the data set is not there.
+
+    Examples:
+        >>> require_fit("digits").image_shape
+        (8, 8)
+    """
+    data, called = load_dataset(dataset), f"dataset {shown(dataset, 300)}"
+    if len(data.train_true) < LEAST_IMAGES:
+        raise ValueError(f"{called} has {len(data.train_true):,} training images; at least {LEAST_IMAGES:,} are needed")
+    counts = np.bincount(data.test_labels, minlength=len(data.classes))
+    if counts.min() < LEAST_TEST:
+        fewest = data.classes[int(counts.argmin())]
+        raise ValueError(
+            f"{called} has {counts.min()} test images of class {shown(fewest)}, at least {LEAST_TEST} are needed"
+        )
+    if (values := data.train_pixels.shape[1]) > MOST_VALUES and dataset != "plantvillage":  # which is taken at 32x32
+        shape = "x".join(map(str, data.image_shape))
+        raise ValueError(
+            f"{called} has images of {shape}, {values:,} values each, at most {MOST_VALUES:,} are taken; "
+            "put @32 behind its name to resize them to 32x32"
+        )
+    if (data.train_pixels == data.train_pixels[0]).all():
+        raise ValueError(f"{called} has training images that are all alike")
+    known = {hashlib.sha256(image.tobytes()).digest() for image in data.train_pixels}
+    shared = np.mean([hashlib.sha256(image.tobytes()).digest() in known for image in data.test_pixels])
+    if shared > MOST_SHARED:
+        raise ValueError(f"{called} has test images of which {shared:.0%} are training images, too; separate them")
+    return data
+
+
+def forecast(networks: Sequence[Network], studies: Sequence[Tables]) -> float:
+    """Seconds of one processor that networks will take, from what others of their design took; NaN if nobody knows.
+
+    Args:
+        networks: those to come.
+        studies: tables of finished studies, on the machine that made them.
+    """
+    rows = []
+    for tables in studies:
+        measuring = 2 * tables.costs.groupby("run")["seconds"].sum()  # the two halves cost as much as the whole
+        spent = tables.networks["seconds"] + tables.networks["run"].map(measuring).fillna(0)
+        rows.append(pd.DataFrame({"design": tables.networks["designs"].str.split("+").str[0], "seconds": spent}))
+    known = pd.concat(rows).groupby("design")["seconds"].mean() if rows else pd.Series(dtype=float)
+    return float(sum(known.get(network.designs[0], np.nan) for network in networks))
+
+
+def time_left(networks: Sequence[Network], jobs: int, designs: Sequence[str] | None = None) -> float:
+    """Seconds until all networks that the store lacks will be there, learned from the committed tables."""
+    chosen = set(wanted_designs(networks, designs))
+    missing = [one for one in networks if chosen & set(one.designs) and not is_done(one)]
+    root = Path(__file__).parents[2]
+    studies = [read_tables(root / SECOND / name) for name in committed_second(root)]
+    return forecast(missing, studies) / min(jobs, max(1, len(missing)))
+
+
+def second_tables(folder: Path) -> list[Path]:
+    """Files of a data set that a page reads, those that are there."""
+    names = [*(f"{one.name}.parquet" for one in fields(Tables)), TABLE, BOARD]
+    return [folder / name for name in names if is_file(folder / name)]
+
+
+def replicate(
+    dataset: str,
+    folder: Path,
+    designs: Sequence[str] | None = None,
+    quick: bool = False,
+    add: bool = False,
+    jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Tables:
+    """Train and measure what is missing, and write tables, answers and leaderboard of a data set.
+
+    Every finished network is kept in the store, and tables are written after every design: what is interrupted goes on
+    where it stopped.
+
+    Args:
+        dataset: name of the data set, see :func:`require_fit`.
+        folder: where tables go.
+        designs: which of `DESIGN_ORDER`; None takes all that the data set has.
+        quick: a few small networks, which show that all works and decide nothing.
+        add: take networks that the tables in `folder` hold as they are there, whatever code and machine made them, and
+            compute only those that they lack.
+        jobs: processes; None means one per core.
+        progress: called with (finished, missing) as networks of a design finish.
+        say: called with a line on each step.
+
+    Returns:
+        The tables.
+
+    Raises:
+        ValueError: the data do not fit, no such design, or the folder's tables are of other images.
+    """
+    data = require_fit(dataset)
+    networks, say = networks_of(dataset, quick), say or (lambda _line: None)
+    wanted = wanted_designs(networks, designs)
+    held = _held(folder, data, networks) if add else None
+    for design in wanted:
+        there = set() if held is None else set(held.networks["settings"])
+        own = [one for one in networks if design in one.designs and settings_digest(one.run) not in there]
+        missing = sum(not is_done(one) for one in own)
+        say(f"{design}: {len(own)} networks, {missing} to compute")
+        compute(own, jobs, progress)
+        found = tables_of([one for one in networks if settings_digest(one.run) not in there and is_done(one)])
+        write_tables(folder, _joined(held, found))
+    say("answers and leaderboard")
+    tables = read_tables(folder)  # in the order of the files, so that the same tables give the same last digit
+    conclude(dataset, folder, tables)
+    return tables
+
+
+def wanted_designs(networks: Sequence[Network], designs: Sequence[str] | None) -> list[str]:
+    """Designs of a study in the order in which they are computed.
+
+    Raises:
+        ValueError: the study has no such design; lists those that it has.
+    """
+    there = [one for one in DESIGN_ORDER if any(one in network.designs for network in networks)]
+    if unknown := [one for one in designs or () if one not in there]:
+        raise ValueError(f"designs must be among {', '.join(there)}, received {shown(unknown[0])}")
+    return [one for one in there if designs is None or one in designs]
+
+
+def has_design(tables: Tables, design: str) -> bool:
+    """Whether tables hold networks of a design."""
+    return any(design in words.split("+") for words in tables.networks["designs"])
+
+
+def conclude(dataset: str, folder: Path, tables: Tables) -> None:
+    """Write the answers of a data set, and its leaderboard where it has a zoo, beside its tables."""
+    answers = answer_table(answer_all({dataset: tables}))
+    replace_file(folder / TABLE, answers.to_csv(index=False).encode())
+    if has_design(tables, "small"):
+        replace_file(folder / BOARD, leaderboard(tables).to_csv(index=False).encode())
+
+
+def _held(folder: Path, data: Dataset, networks: Sequence[Network]) -> Tables | None:
+    """Tables of the folder, without what is no part of the study."""
+    if not is_file(folder / "networks.parquet"):
+        return None
+    tables, versions = read_tables(folder), {load_dataset(one.run.dataset).version for one in networks}
+    if other := set(tables.networks["data_version"]) - versions:
+        raise ValueError(
+            f"the tables in {folder} are of other images (version {min(other)}) than {data.name} (version "
+            f"{data.version}); write into another folder"
+        )
+    part = set(map(settings_digest, (one.run for one in networks)))
+    return _of_runs(tables, tables.networks.loc[tables.networks["settings"].isin(part), "run"])
+
+
+def _of_runs(tables: Tables, runs: pd.Series) -> Tables:
+    return Tables(**{name: table[table["run"].isin(set(runs))] for name, table in vars(tables).items()})
+
+
+def _joined(held: Tables | None, found: Tables) -> Tables:
+    if held is None:
+        return found
+    pairs = {name: (table, getattr(found, name)) for name, table in vars(held).items()}
+    both = {name: [table for table in pair if len(table)] for name, pair in pairs.items()}
+    return replace(held, **{name: pd.concat(some, ignore_index=True) for name, some in both.items() if some})

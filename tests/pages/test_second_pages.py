@@ -1,0 +1,146 @@
+"""Pages of the second study: what they say is what the answers and leaderboards hold."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbutils.evaluation.reliability import Reliability
+from nbutils.evaluation.words import Estimate
+from nbutils.pages import answering, landing
+from nbutils.pages.answering import Found, decisions, open_all, open_one
+from nbutils.study.answers import Answer
+from nbutils.study.questions import QUESTIONS, rules_digest
+from nbutils.study.replication import RULES_COMMIT
+from nbutils.study.second import Tables
+
+ROWS = {  # measure, what a page calls it, family, needs, rho with its interval, detects, cost
+    "modularity": ("modularity Q", "communities", "labels", 0.05, -0.1, 0.2, 0.9, 1.0),
+    "active_entropy": ("binned entropy per active neuron", "entropy", "images", -0.4, -0.6, -0.2, 0.7, 0.1),
+    "block_entropy": ("entropy of blocks of six", "entropy", "images", -0.1, -0.3, 0.1, 0.6, 0.1),
+    "linear_probe": ("linear probe, last layer", "representation", "labels", 0.9, 0.8, 0.95, 0.8, 2.0),
+    "train_loss": ("training loss (log)", "training", "training", -0.3, -0.5, -0.1, 0.99, 0.0),
+}
+
+
+def board(sign: int = 1) -> pd.DataFrame:
+    columns = ["measure", "called", "family", "needs", "rho", "low", "high", "detects", "seconds"]
+    table = pd.DataFrame([(name, *row) for name, row in ROWS.items()], columns=columns)
+    if sign < 0:
+        table["rho"], table["low"], table["high"] = -table["rho"], -table["high"], -table["low"]
+    more = {"measurable": True, "noise_rho": 0.5, "reliability": 0.9, "adjusted": 0.01, "granulated": 0.1, "gain": 0.0}
+    return table.assign(**more, detects_low=table["detects"] - 0.05)
+
+
+def found(dataset: str = "kmnist", value: float = 0.05, sign: int = 1) -> Found:
+    """A data set on which every question has the same estimate."""
+    estimate = Estimate(value, value - 0.01, value + 0.01, (value - 0.008, value + 0.008), 0.001)
+    half = Reliability(0.9, 0.95, 0.4, "")
+    answers = [Answer(dataset, q, estimate, half, 300, 2, True, 0.01) for q in QUESTIONS]
+    networks = pd.DataFrame({"run": ["a"], "designs": ["small"], "commit": ["abc"], "time": ["2026-11-23T03:20:00"]})
+    none = pd.DataFrame()
+    tables = Tables(networks, none, none, none)
+    return Found(dataset, dataset.upper(), tables, {a.question.name: a for a in answers}, board(sign))
+
+
+def test_a_finding_has_every_question_with_its_word():
+    one = found()
+    for hypothesis in ("H1", "H2", "H3"):
+        said = one.finding(hypothesis)
+        own = [answer for answer in one.answers.values() if answer.question.hypothesis == hypothesis]
+        assert len(re.findall(r"\*\*(.+?)\*\* \(0\.05\)", said)) == len(own)
+    boxes = one.show_finding().text
+    assert boxes.count("nb-callout") == 3
+    assert "within runs" not in boxes, "the box holds what decides"
+    few = replace(one, answers={name: replace(a, enough=False) for name, a in one.answers.items()})
+    assert few.show_finding().text.count("too few networks") == 3
+    assert rules_digest() in one.source
+    assert RULES_COMMIT in one.source
+
+
+def test_the_landing_page_counts_words_and_spans_estimates():
+    studies = [found(value=0.05), found("mnist", value=-0.3), replace(found("digits"), board=pd.DataFrame())]
+    text = landing.answer_text(studies)
+    assert text.splitlines()[0] == landing.START
+    assert text.splitlines()[-1] == landing.END
+    assert len(re.findall(r"^\d\. \*\*", text, re.MULTILINE)) == 5
+    assert "On KMNIST and MNIST the graph" in text, "without a zoo, a data set is not told of"
+    q = text.split("modularity with accuracy is ")[1]
+    assert q.split("\n")[0] == "−0.30 to 0.05 (*contradicted* on 1, *no association* on 1 of 2)."
+    assert "strongest is *linear probe, last layer*, with a rank correlation of 0.90" in " ".join(text.split())
+    assert "is 0.90 for *modularity Q*, the best of the three, and 0.99" in " ".join(text.split())
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert len(rows) == 2 + 2
+    assert "**contradicted** −0.30" in rows[3]
+    assert "2 networks" in text
+
+
+def test_nothing_studied_is_said():
+    assert "No data set has been studied yet." in landing.answer_text([])
+
+
+def test_the_answer_is_written_between_its_marks(tmp_path):
+    for place in landing.PLACES:
+        (tmp_path / place).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / place).write_text(f"before\n{landing.START}\nold\n{landing.END}\nafter\n", "utf-8")
+    landing.write_answer(tmp_path, [found()])
+    first = (tmp_path / "README.md").read_text("utf-8")
+    assert first.startswith(f"before\n{landing.START}\n")
+    assert first.endswith(f"{landing.END}\nafter\n")
+    assert "old" not in first
+    landing.write_answer(tmp_path, [found()])
+    assert (tmp_path / "README.md").read_text("utf-8") == first
+    (tmp_path / "README.md").write_text("nothing", "utf-8")
+    with pytest.raises(ValueError, match=r"README\.md needs the two lines"):
+        landing.write_answer(tmp_path, [found()])
+
+
+def test_a_decision_needs_one_sign_everywhere():
+    both = pd.concat([found(name).board.assign(dataset=name) for name in ("A", "B")])
+    table = decisions(both, least=0.2).set_index(["aim", "what you have"])
+    performance, noise = table.loc["predict performance"], table.loc["detect wrong labels"]
+    assert performance["use"].tolist() == [
+        "training loss (log)",
+        "binned entropy per active neuron",
+        "linear probe, last layer",
+    ]
+    assert noise["use"].tolist() == ["training loss (log)"] * 3, "the cheapest and the best"
+    assert performance["seconds"].tolist() == [0.0, 0.1, 2.0]
+    torn = pd.concat([board().assign(dataset="A"), board(-1).assign(dataset="B")])
+    assert decisions(torn, least=0.2)["use"].tolist()[:3] == ["none"] * 3
+    assert decisions(both, least=0.99)["use"].tolist()[:3] == ["none"] * 3
+
+
+def test_figures_show_every_measure(rng):
+    one = found()
+    dots = answering.worth_figure([one]).axes[0].lines
+    assert sum(len(line.get_xdata()) for line in dots) == len(ROWS)
+    forest = answering.forest_figure([one, found("mnist")]).axes[0]
+    assert [text.get_text() for text in forest.get_yticklabels()][:3] == list(answering.OURS.values())
+    assert len(forest.collections) == 2
+
+
+def test_unknown_tables_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"tables of the second study are committed of .*, received 'nothing'"):
+        open_all(["nothing"])
+    with pytest.raises(FileNotFoundError, match=r"has no networks\.parquet; run python -m nbutils replicate"):
+        open_one("kmnist", str(tmp_path))
+
+
+def test_committed_tables_agree_with_their_answers(root: Path):
+    """What is committed was concluded from the tables beside it."""
+    for one in open_all():
+        networks, _ = answering.sound(one.tables, "small", "true")
+        if len(one.board):
+            values = answering.values_of(one.tables, networks, ["modularity"])["modularity"]
+            listed = one.board.set_index("measure").loc["modularity"]
+            whole = np.isfinite(values.to_numpy())
+            accuracy = networks["accuracy"].reset_index(drop=True)[whole]
+            assert values[whole].corr(accuracy, method="spearman") == pytest.approx(listed["rho"])
+            assert one.answers["H2 performance"].estimate.value == pytest.approx(listed["rho"])
+            assert one.answers["H2 performance"].networks == whole.sum()

@@ -1,0 +1,211 @@
+"""The second study of any data set in one command: what is refused, resumed, kept and written."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from nbutils.cli import main
+from nbutils.data.datasets import load_dataset
+from nbutils.data.sources import IDX_FILES
+from nbutils.study import replication
+from nbutils.study.answers import TABLE
+from nbutils.study.leaderboard import BOARD
+from nbutils.study.questions import rules_digest
+from nbutils.study.replication import RULES_COMMIT, folder_name, forecast, replicate, require_fit, second_tables
+from nbutils.study.second import is_done, networks_of, read_tables
+from nbutils.study.zoo import AXES, LEAST_IMAGES, zoo_members
+
+
+def write_idx(folder: Path, train: np.ndarray, labels: np.ndarray, test: np.ndarray, test_labels: np.ndarray) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, array in zip(IDX_FILES, (train, labels, test, test_labels), strict=True):
+        head = b"\0\0\x08" + bytes([array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
+        (folder / name).write_bytes(head + array.astype(np.uint8).tobytes())
+    return f"folder:{folder}"
+
+
+@pytest.fixture
+def by_hand(tmp_path, own_store, fresh_data) -> str:
+    """The digits as somebody's own idx files."""
+    data = load_dataset("digits")
+    images = [pixels.reshape(-1, 8, 8) for pixels in (data.train_pixels, data.test_pixels)]
+    return write_idx(tmp_path / "letters of mine", images[0], data.train_true, images[1], data.test_labels)
+
+
+@pytest.fixture
+def few(monkeypatch) -> None:
+    """Of the quick study only some networks of every design."""
+    original = networks_of
+
+    def chosen(dataset: str, quick: bool = False) -> list:
+        networks = original(dataset, quick)
+        kept = [one for one in networks if one.run.labels in ("true", "mixed:0.5", "random")]
+        other = [one for one in kept if "small" not in one.designs]
+        return other + [one for one in kept if "small" in one.designs][:9]
+
+    monkeypatch.setattr(replication, "networks_of", chosen)
+
+
+@pytest.mark.slow(20)
+def test_a_data_set_brought_by_hand(by_hand, few, tmp_path, monkeypatch, capsys):
+    """Tables, answers, leaderboard and a page; what was interrupted goes on, what is there is not made again."""
+    folder, said = tmp_path / "found", []
+    cut, computed = replication.compute, []
+
+    def interrupted(networks, *more):
+        computed.append(len([one for one in networks if not is_done(one)]))
+        if any("small" in one.designs for one in networks):
+            raise KeyboardInterrupt
+        return cut(networks, *more)
+
+    with monkeypatch.context() as stopped:
+        stopped.setattr(replication, "compute", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            replicate(by_hand, folder, quick=True, jobs=1)
+    assert computed == [9, 0, 9], "runs also serve the grid"
+    assert len(read_tables(folder).networks) == 9, "tables of what was finished are there"
+    monkeypatch.chdir(tmp_path)
+    options = ["replicate", by_hand, "--quick", "--jobs", "1", "--into", str(folder)]
+    assert main(options) == 0
+    out = capsys.readouterr().out
+    assert f"rules {rules_digest()}" in out
+    assert "runs: 9 networks, 0 to compute" in out
+    assert "small: 9 networks, 9 to compute" in out
+    tables = read_tables(folder)
+    assert len(tables.networks) == 18
+    answers, board = pd.read_csv(folder / TABLE), pd.read_csv(folder / BOARD)
+    assert not answers["enough"].any(), "a quick study decides nothing"
+    assert {"modularity", "linear_probe", "train_loss"} <= set(board["measure"])
+    page = (folder / "page.html").read_text("utf-8")
+    assert rules_digest() in page
+    assert page.count("<svg") >= 4
+    assert not any(word in page for word in ('src="http', "<script", "supported</td>"))
+    with monkeypatch.context() as elsewhere:  # with another store, tables spare what they hold
+        elsewhere.setenv("NBUTILS_STORE", str(tmp_path / "another store"))
+        before = {path.name: path.read_bytes() for path in second_tables(folder)}
+        replicate(by_hand, folder, ["grid"], quick=True, add=True, jobs=1, say=said.append)
+    assert said[0] == "grid: 0 networks, 0 to compute"
+    assert {path.name: path.read_bytes() for path in second_tables(folder)} == before
+    with pytest.raises(ValueError, match=r"are of other images \(version [0-9a-f]{12}\) than digits"):
+        replicate("digits", folder, ["grid"], quick=True, add=True, jobs=1)
+
+
+def blank(images: int, size: int = 8, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(256, size=(images, size, size), dtype=np.uint8)
+
+
+def labels(images: int, classes: int = 2) -> np.ndarray:
+    return np.arange(images) % classes
+
+
+TRAIN, TEST = LEAST_IMAGES, 40
+REFUSED = {
+    "has 1,151 training images; at least 1,152": (
+        blank(TRAIN - 1),
+        labels(TRAIN - 1),
+        blank(TEST, seed=1),
+        labels(TEST),
+    ),
+    "has 19 test images of class '1', at least 20": (blank(TRAIN), labels(TRAIN), blank(39, seed=1), labels(39)),
+    "images of 65x65, 4,225 values each, at most 4,096 are taken; put @32": (
+        *(blank(TRAIN, 65), labels(TRAIN)),
+        *(blank(TEST, 65, 1), labels(TEST)),
+    ),
+    "training images that are all alike": (
+        *(np.zeros((TRAIN, 8, 8), np.uint8), labels(TRAIN)),
+        *(blank(TEST), labels(TEST)),
+    ),
+    "test images of which 100% are training images": (
+        *(blank(TRAIN), labels(TRAIN)),
+        *(blank(TRAIN)[:TEST], labels(TEST)),
+    ),
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_does_not_fit_is_refused_before_anything_is_trained(tmp_path, own_store, fresh_data, capsys, words):
+    name = write_idx(tmp_path / "bad", *REFUSED[words])
+    with pytest.raises(ValueError, match=r"^dataset 'folder:") as caught:
+        require_fit(name)
+    assert words in str(caught.value)
+    assert main(["replicate", name]) == 2
+    assert words in capsys.readouterr().err
+    assert not (own_store / "runs").exists()
+
+
+def test_refusals_of_the_command(tmp_path, own_store, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["replicate", "minst"]) == 2
+    assert "dataset must be one of digits" in capsys.readouterr().err
+    assert main(["replicate", "digits", "--designs", "zoo", "--plan"]) == 2
+    assert "designs must be among runs, grid, received 'zoo'" in capsys.readouterr().err
+    assert main(["replicate", "digits", "--plan"]) == 0
+    out = capsys.readouterr().out
+    assert "55 networks" in out
+    assert "Time: " in out
+    assert not list(tmp_path.glob("replication*")), "a plan writes nothing"
+
+
+def test_names_of_folders_never_lead_elsewhere(tmp_path):
+    for name in ("kmnist", "plantvillage@32", "folder:/", "folder:..", f"folder:{tmp_path}/a b/ü@64@grey"):
+        found = folder_name(name)
+        assert Path(found).name == found
+        assert not found.startswith((".", "-"))
+
+
+def test_a_small_folder_has_a_smaller_zoo(by_hand):
+    there = {member.run.examples for member in zoo_members(by_hand)}
+    assert there == {128, 384, 1152}
+    assert {member.run.examples for member in zoo_members("mnist")} == set(AXES["examples"])
+    folder = [one.run for one in networks_of(by_hand)]
+    assert len(set(folder)) == len(folder)
+    assert sum(run.every_epoch is False for run in folder) == 336 + 84
+
+
+def test_a_folder_of_pictures_is_taken_too(tmp_path, own_store, fresh_data):
+    rng = np.random.default_rng(0)
+    for label in ("a", "b"):
+        (tmp_path / "pictures" / label).mkdir(parents=True)
+        for number in range(LEAST_IMAGES * 5 // 8 + 1):
+            picture = Image.fromarray(rng.integers(256, size=(4, 4), dtype=np.uint8))
+            picture.save(tmp_path / "pictures" / label / f"{number}.png")
+    data = require_fit(f"folder:{tmp_path / 'pictures'}")
+    assert len(data.train_true) >= LEAST_IMAGES
+
+
+def test_time_is_learned_from_tables(by_hand, few):
+    networks = [one for one in networks_of(by_hand, quick=True) if "small" in one.designs]
+    assert np.isnan(forecast(networks, []))
+    row = {"run": "a", "designs": "small", "seconds": 3.0}
+    costs = pd.DataFrame([("a", "graph", 1.0), ("a", "probe", 0.5)], columns=["run", "entry", "seconds"])
+    none = pd.DataFrame()
+    known = replication.Tables(pd.DataFrame([row]), none, none, costs)
+    assert forecast(networks, [known]) == pytest.approx(len(networks) * (3 + 2 * 1.5))
+    assert forecast([replace(networks[0], designs=("small", "grid"))], [known]) == pytest.approx(6)
+
+
+def test_the_rules_are_those_of_their_commit(root, tmp_path):
+    """What the pages call the commit that fixed them holds the same questions and numbers."""
+    old = f"{RULES_COMMIT}:nbutils/study/questions.py"
+    shown = subprocess.run(["git", "-C", str(root), "show", old], capture_output=True, text=True)
+    if shown.returncode:
+        pytest.skip("this is no clone with its history")
+    variables: dict = {"__name__": "nbutils.study.questions"}
+    source = shown.stdout.replace("from __future__ import annotations", "")
+    exec(compile(source, "questions.py", "exec"), variables)
+    assert variables["rules_digest"]() == rules_digest()
+    made = subprocess.run(
+        ["git", "-C", str(root), "log", "-1", "--format=%ct", RULES_COMMIT], capture_output=True, text=True, check=True
+    )
+    fixed = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(int(made.stdout)))
+    for path in (root / replication.SECOND).glob("*/networks.parquet"):
+        assert pd.read_parquet(path)["time"].min() > fixed, path
