@@ -22,6 +22,7 @@ from nbutils.support.checks import shown
 from nbutils.support.display import (
     GREY,
     INK,
+    VERDICT_COLOURS,
     Html,
     callout,
     figure_style,
@@ -39,6 +40,8 @@ __all__ = [
     "forest_figure",
     "open_all",
     "open_one",
+    "questions_figure",
+    "show_words",
     "worth_figure",
     "zoo_figure",
 ]
@@ -299,6 +302,51 @@ def worth_figure(boards: Sequence[Found]) -> Figure:
         fig.legend(loc="outside lower center", ncols=2, fontsize=8.5)
         plt.close(fig)
     return fig
+
+
+def questions_figure(studies: Sequence[Found], hypothesis: str) -> Figure:
+    """Every question of a hypothesis: a panel each, with estimate and interval of every data set.
+
+    Args:
+        studies: data sets.
+        hypothesis: "H1", "H2" or "H3".
+    """
+    asked = list(dict.fromkeys(name for one in studies for name in one.answers if name.startswith(hypothesis)))
+    across = min(3, len(asked))
+    down = -(-len(asked) // across)
+    with figure_style():
+        size = (WIDTH, down * (0.24 * len(studies) + 1.25))
+        fig, axes = plt.subplots(down, across, figsize=size, sharey=True, squeeze=False)
+        for ax, name in zip(axes.flat, asked, strict=False):
+            for place, one in enumerate(studies):
+                if (answer := one.answers.get(name)) is not None and np.isfinite(answer.estimate.value):
+                    colour = VERDICT_COLOURS[WORD_COLOURS.get(answer.word, "inconclusive")]
+                    ax.hlines(place, answer.estimate.low, answer.estimate.high, color=colour, lw=1.6)
+                    ax.plot(answer.estimate.value, place, "o" if answer.confirmatory else "D", ms=4.5, color=colour)
+            question = next(one.answers[name].question for one in studies if name in one.answers)
+            if question.threshold:
+                ax.axvspan(-question.threshold, question.threshold, color=GREY, alpha=0.14, lw=0)
+            ax.axvline(0, color=INK, lw=0.8)
+            ax.set(yticks=range(len(studies)), yticklabels=[one.title for one in studies])
+            ax.set_title(name.removeprefix(hypothesis).strip().replace(", ", ",\n"), fontsize=9.5)
+            ax.margins(y=0.5 / max(len(studies), 1))
+        for ax in list(axes.flat)[len(asked) :]:
+            ax.set_axis_off()
+        axes[0, 0].invert_yaxis()
+        plt.close(fig)
+    return fig
+
+
+def show_words(studies: Sequence[Found], hypothesis: str) -> Html:
+    """The word of every question of a hypothesis on every data set; confirmatory ones are marked."""
+    asked = list(dict.fromkeys(name for one in studies for name in one.answers if name.startswith(hypothesis)))
+    rows = []
+    for name in asked:
+        told = [one.answers.get(name) for one in studies]
+        cells = ["–" if a is None else a.word + " ●" * a.confirmatory for a in told]
+        rows.append([name.removeprefix(hypothesis).strip(), *cells])
+    columns = ["question", *(one.title for one in studies)]
+    return show_table(pd.DataFrame(rows, columns=columns), f"Words of {hypothesis}; ● confirmatory.")
 
 
 BESIDE = ("class_part", "remainder", "mutual_information", "confidence", "linear_probe", "train_loss", "effective_rank")

@@ -19,6 +19,7 @@ from ruamel.yaml import YAML, YAMLError
 from nbutils.data.catalogue import join_names, parse_name
 from nbutils.runs.spec import known_dataset
 from nbutils.study.archive import REFERENCE, RESULTS, has_archive, has_tables
+from nbutils.study.replication import committed_second
 from nbutils.study.study import Study
 from nbutils.support.files import file_digest, replace_file
 from nbutils.support.provenance import digest_of
@@ -65,6 +66,8 @@ class PageJob:
 def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
     """The table of contents with the pages of the chosen data sets only; `_toc.yml` alone decides the order.
 
+    Pages of the second study are there where its tables are committed.
+
     Args:
         root: the project's folder.
         datasets: data sets of the book.
@@ -88,9 +91,11 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
         known_dataset(name)
         if name not in listed:
             raise ValueError(f"_toc.yml has no pages for data set {name!r}; it has {', '.join(sorted(listed))}")
+    studied = [ANSWERS + name for name in committed_second(root)]
+    unstudied = {path.parent.name for path in pages if path.parent.name.startswith(ANSWERS)} - set(studied)
     models = {path.name: _model(root, path.name) for path in pages}
     unwanted = [name for name, model in models.items() if _offered(model, "study", datasets) == []]
-    return _without(toc, listed - set(datasets), unwanted)
+    return _without(toc, (listed - set(datasets)) | unstudied, unwanted + ["leaderboard", "compared"] * (not studied))
 
 
 def _is_page(path: Path) -> bool:

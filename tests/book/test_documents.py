@@ -183,6 +183,16 @@ def test_the_readme_results_are_those_of_the_tables():
     assert (ROOT / FIGURE).exists()
 
 
+def test_the_answer_is_that_of_the_tables():
+    from nbutils.pages.answering import open_all
+    from nbutils.pages.landing import END, PLACES, START, answer_text
+
+    told = answer_text(open_all())
+    for place in PLACES:
+        text = (ROOT / place).read_text("utf-8")
+        assert text[text.index(START) : text.index(END) + len(END)] == told, "run make glance"
+
+
 def test_no_outputs_or_data_are_tracked():
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     data = [f for f in listed if f.endswith((".npz", ".gz", ".pt", ".pkl", ".parquet"))]

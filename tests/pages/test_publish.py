@@ -11,7 +11,9 @@ from PIL import Image
 
 from nbutils.data.datasets import DATASETS
 from nbutils.pages.publish import PageJob, _inputs, book_toc, page_jobs, publish
+from nbutils.study.answers import TABLE
 from nbutils.study.archive import REFERENCE
+from nbutils.study.replication import SECOND
 from nbutils.sweeps.engine import Summary, runner
 
 
@@ -53,6 +55,23 @@ def test_pages_of_the_reference_study_read_tables(root, monkeypatch):
     assert "specification_curve" not in names, "no grid of label noise, no curve"
     with pytest.raises(ValueError, match="mnist belongs to the reference study"):
         page_jobs(root, ["mnist"], 2, 2)
+
+
+def test_pages_of_the_second_study_are_there_with_their_tables(root, tmp_path):
+    """And only then: a data set whose tables are missing has no page, and without any there is no leaderboard."""
+    shutil.copytree(root / "notebooks", tmp_path / "notebooks")
+    names = ("summary/leaderboard", "second-kmnist/answers", "second-mnist/answers")
+    chapters = [{"file": "book/intro"}, *({"file": f"book/pages/{name}"} for name in names)]
+    contents = {"format": "jb-book", "root": "book/intro", "parts": [{"caption": "All", "chapters": chapters}]}
+    (tmp_path / "_toc.yml").write_text(yaml.safe_dump(contents), "utf-8")
+    assert files(book_toc(tmp_path, [])) == ["book/intro"]
+    folder = tmp_path / SECOND / "kmnist"
+    folder.mkdir(parents=True)
+    (folder / TABLE).touch()
+    leaderboard, answers = page_jobs(tmp_path, [], 1, 1)
+    assert leaderboard.output.name == "leaderboard.ipynb"
+    assert answers.parameters == (("dataset", "kmnist"),)
+    assert answers.title == "KMNIST"
 
 
 def test_a_smaller_book_leaves_out_other_data_sets(root):

@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
+from nbutils.data.datasets import load_dataset
 from nbutils.evaluation.reliability import Reliability
 from nbutils.evaluation.words import Estimate
-from nbutils.pages import answering, landing
+from nbutils.pages import answering, dying, landing
 from nbutils.pages.answering import Found, decisions, open_all, open_one
+from nbutils.runs.models import build_model
 from nbutils.study.answers import Answer
 from nbutils.study.questions import QUESTIONS, rules_digest
 from nbutils.study.replication import RULES_COMMIT
@@ -70,11 +73,15 @@ def test_the_landing_page_counts_words_and_spans_estimates():
     assert text.splitlines()[-1] == landing.END
     assert len(re.findall(r"^\d\. \*\*", text, re.MULTILINE)) == 5
     assert "On KMNIST and MNIST the graph" in text, "without a zoo, a data set is not told of"
-    q = text.split("modularity with accuracy is ")[1]
-    assert q.split("\n")[0] == "−0.30 to 0.05 (*contradicted* on 1, *no association* on 1 of 2)."
+    text = " ".join(text.split(landing.START)[1].split())
+    assert "correlation with accuracy is −0.30 to 0.05 (*contradicted* on 1, *no association* on 1 of 2)." in text
+    assert "**Modularity is nowhere shown to tell which network performs better.**" in text
+    assert "**One entropy or the other falls as performance rises on some data sets.**" in text
+    assert "**Communities are there.**" in text, "beyond chance on one of two"
     assert "strongest is *linear probe, last layer*, with a rank correlation of 0.90" in " ".join(text.split())
-    assert "is 0.90 for *modularity Q*, the best of the three, and 0.99" in " ".join(text.split())
-    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert "wrong labels.** The area" in text
+    assert "is 0.90 for modularity; 2 of 5 measures reach 0.9 or more." in text
+    rows = [line for line in landing.answer_text(studies).splitlines() if line.startswith("| ")]
     assert len(rows) == 2 + 2
     assert "**contradicted** −0.30" in rows[3]
     assert "2 networks" in text
@@ -144,3 +151,31 @@ def test_committed_tables_agree_with_their_answers(root: Path):
             assert values[whole].corr(accuracy, method="spearman") == pytest.approx(listed["rho"])
             assert one.answers["H2 performance"].estimate.value == pytest.approx(listed["rho"])
             assert one.answers["H2 performance"].networks == whole.sum()
+
+
+def test_dead_neurons_are_those_that_nothing_makes_positive(rng):
+    network = build_model("mlp:6-4", 3, 2).eval()
+    inputs = torch.from_numpy(rng.random((50, 3)).astype(np.float32))
+    with torch.no_grad():
+        network[0].linear.weight.abs_()
+        network[0].linear.bias[:] = torch.tensor([-9.0, -9.0, 9.0, 9.0, 9.0, 9.0])
+        network[1].linear.weight.zero_()
+        network[1].linear.bias[:] = torch.tensor([-1.0, 1.0, 1.0, 1.0])
+    assert dying.dead_by_layer(network, inputs) == [pytest.approx(2 / 6), 0.25]
+
+
+def test_the_sum_of_mean_inputs_is_that_of_the_images():
+    for name in ("digits", "mnist-5k"):
+        assert dying.mean_sum(name) == pytest.approx(load_dataset(name).train_inputs.mean(axis=0).sum(), rel=1e-4)
+    assert dying.mean_sum("plantvillage@32") == pytest.approx(dying.mean_sum("plantvillage") / 4), (
+        "a quarter of the pixels"
+    )
+
+
+def test_both_studies_have_a_row_each():
+    found = dying.both_studies()
+    assert len(found) == 6
+    assert found["shift of one step"].is_monotonic_increasing
+    assert found["dead, inputs 0 to 1"].between(0, 1).all()
+    twice = dying.both_studies(rate=0.002)["shift of one step"]
+    assert np.allclose(twice, 2 * found["shift of one step"])
