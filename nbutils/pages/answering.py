@@ -114,7 +114,7 @@ class Found:
             words = [a.word for a in decides if a.question.statistic in ("mean", "rank")]
             few = "" if all(a.enough for a in decides) else " There are too few networks for words."
             text = self.finding(hypothesis, DECISIVE) + few
-            boxes.append(callout(f"{hypothesis} {about}", text, WORD_COLOURS.get(words[-1] if words else "", "")))
+            boxes.append(callout(f"{hypothesis} {about}", text, WORD_COLOURS.get(words[0] if words else "", "")))
         return Html("".join(box.text for box in boxes), "\n".join(map(repr, boxes)))
 
     def show_networks(self) -> Html:
@@ -155,7 +155,7 @@ class Found:
                 _kind(answer),
                 answer.word,
                 interval_text(answer.estimate.value, answer.estimate.low, answer.estimate.high),
-                f"beyond {answer.question.threshold:g}",
+                f"{answer.question.threshold:g}",
                 format_number(answer.adjusted),
                 answer.networks,
                 "–" if answer.reliability is None else format_number(answer.reliability.whole, 2),
@@ -292,13 +292,13 @@ def worth_figure(boards: Sequence[Found]) -> Figure:
         for row in named.itertuples():
             bold = "bold" if row.measure in OURS else "normal"
             text = in_figure(row.called.removesuffix(" (log)"))
-            ax.annotate(
-                text, (row.strength, row.detects), (5, 4), textcoords="offset points", fontsize=8.5, weight=bold
-            )
+            turned = {"rotation": 30, "rotation_mode": "anchor"} if row.detects > 0.9 else {}
+            style = {"fontsize": 8.5, "weight": bold, **turned}
+            ax.annotate(text, (row.strength, row.detects), (4, 5), textcoords="offset points", **style)
         ax.set(
             xlabel="predicts performance: |ρ| over clean networks", ylabel="detects wrong labels: area under the curve"
         )
-        ax.set(xlim=(0, 1.02), ylim=(0.45, 1.02))
+        ax.set(xlim=(0, 1.02), ylim=(0.45, 1.2), yticks=np.arange(0.5, 1.01, 0.1))
         fig.legend(loc="outside lower center", ncols=2, fontsize=8.5)
         plt.close(fig)
     return fig
