@@ -29,7 +29,7 @@ def dead_by_layer(network: Any, inputs: Any) -> list[float]:
     """Share of neurons of each hidden layer that no input makes positive.
 
     Args:
-        network: see :func:`nbutils.build_model`.
+        network: see :func:`nbutils.runs.models.build_model`.
         inputs: tensor, shape (examples, pixels).
     """
     from nbutils.hooks import capture_activations
