@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from nbutils.data.datasets import TITLES, load_dataset
 from nbutils.study.answers import Answer, course, joint_answers, read_answers, sound, values_of
 from nbutils.study.candidates import FAMILIES, NEEDS
-from nbutils.study.leaderboard import BOARD, zoo_axes
+from nbutils.study.leaderboard import BOARD, refutations, zoo_axes
 from nbutils.study.questions import rules_digest
 from nbutils.study.replication import RULES_COMMIT, SECOND, committed_second
 from nbutils.study.second import Tables, read_tables
@@ -41,6 +41,7 @@ __all__ = [
     "open_all",
     "open_one",
     "questions_figure",
+    "refuted",
     "show_words",
     "worth_figure",
     "zoo_figure",
@@ -404,3 +405,27 @@ def decisions(boards: pd.DataFrame, least: float) -> pd.DataFrame:
             seconds = groups["seconds"].median().get(best, np.nan)
             rows.append((aim, about, best, strength.get(best, np.nan), seconds))
     return pd.DataFrame(rows, columns=["aim", "what you have", "use", "|ρ| or area, mean", "seconds"])
+
+
+def refuted(studies: Sequence[Found]) -> pd.DataFrame:
+    """How far rho moves when one thing is changed that ought not to matter.
+
+    Args:
+        studies: data sets with a zoo.
+
+    Returns:
+        One row per measure of `OURS` and `BESIDE` and data set: rho on the board, the smallest and the largest under
+        any change of the networks or the probe, the change that moves it most, and the largest in size by luck.
+    """
+    rows = []
+    for found in studies:
+        called = dict(zip(found.board["measure"], found.board["called"], strict=True))
+        names = [name for name in (*OURS, *BESIDE) if name in called]
+        table = refutations(found.tables, names).set_index("change")
+        luck, tried = table.iloc[-1], table.iloc[:-1].drop(columns="networks")
+        for name in names:
+            own = tried[name].dropna()
+            moved = (own - own.iloc[0]).abs().idxmax()
+            rows.append((called[name], found.title, own.iloc[0], own.min(), own.max(), moved, luck[name]))
+    names = ["measure", "data set", "ρ", "smallest", "largest", "moved most by", "by luck"]
+    return pd.DataFrame(rows, columns=names)

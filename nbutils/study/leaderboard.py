@@ -26,11 +26,11 @@ from nbutils.stats import correlation
 from nbutils.study.answers import FEWEST, sound, values_of
 from nbutils.study.candidates import CANDIDATES, Candidate
 from nbutils.study.questions import PROTOCOL
-from nbutils.study.second import Tables
+from nbutils.study.second import PARTS, Tables
 from nbutils.study.zoo import AXES, SHAPE
 from nbutils.support.checks import shown
 
-__all__ = ["BOARD", "WRONG", "detection", "leaderboard", "zoo_axes"]
+__all__ = ["BOARD", "WRONG", "detection", "leaderboard", "refutations", "zoo_axes"]
 
 BOARD = "leaderboard.csv"  # beside the tables of a data set
 WRONG = 0.25  # share of redrawn labels from which on labels count as wrong
@@ -152,6 +152,54 @@ def _ranks(networks: pd.DataFrame, values: pd.DataFrame, name: str) -> dict[str,
         gain = added_variance(*ranks, rest["family"], PROTOCOL.seed, **options).gain
         found |= {"gain": gain.value, "gain_low": gain.low, "gain_high": gain.high}
     return found
+
+
+def refutations(tables: Tables, measures: Sequence[str], kind: str = "small", shuffles: int = 200) -> pd.DataFrame:
+    """Spearman's rho with accuracy again, each time with one thing changed that ought not to matter.
+
+    Args:
+        tables: of one data set.
+        measures: columns.
+        kind: which zoo.
+        shuffles: how often accuracies are dealt anew.
+
+    Returns:
+        One row per change: `change` in words, `networks`, and a column per measure. The changes: either half of the
+        probe; either seed of every configuration; networks with one number of training images only; the families
+        along each axis left out in turn; and accuracies dealt at random among networks, of which the largest rho in
+        size is given.
+    """
+    networks, _ = sound(tables, kind, "true")
+    values = {part: values_of(tables, networks, measures, part).set_axis(networks.index) for part in PARTS}
+    chosen = {"as on the board": networks.index}
+    rows = [
+        ("half of the probe: first", networks.index, "first"),
+        ("half of the probe: second", networks.index, "second"),
+    ]
+    seed = networks.groupby("configuration").cumcount()
+    chosen |= {
+        f"seed {number + 1} of each configuration": networks.index[seed == number] for number in sorted(set(seed))
+    }
+    for images in sorted(set(networks["examples"].dropna())):
+        chosen[f"{int(images):,} training images only"] = networks.index[networks["examples"] == images]
+    for axis in sorted(set(networks["axis"])):
+        chosen[f"families along {axis.replace('_', ' ')} left out"] = networks.index[networks["axis"] != axis]
+    rows = [(change, index, "whole") for change, index in chosen.items()] + rows
+    found = []
+    for change, index, part in rows:
+        own = values[part].loc[index]
+        rho = {name: _rho(own[name], networks.loc[index, "accuracy"]) for name in measures}
+        found.append({"change": change, "networks": len(index), **rho})
+    rng = np.random.default_rng(PROTOCOL.seed)
+    dealt = [rng.permutation(networks["accuracy"]) for _ in range(shuffles)]
+    luck = {name: max(abs(_rho(values["whole"][name], each)) for each in dealt) for name in measures}
+    found.append({"change": f"accuracies dealt at random, largest of {shuffles}", "networks": len(networks), **luck})
+    return pd.DataFrame(found)
+
+
+def _rho(measure: pd.Series, accuracy: Sequence[float]) -> float:
+    known = np.isfinite(measure.to_numpy(float))
+    return correlation(measure[known], np.asarray(accuracy)[known]) if known.sum() > 1 else NAN
 
 
 def detection(tables: Tables, measures: Sequence[str]) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from nbutils.study.answers import answer_all, answer_table, joint_answers, read_answers
-from nbutils.study.leaderboard import detection, leaderboard, zoo_axes
+from nbutils.study.leaderboard import detection, leaderboard, refutations, zoo_axes
 from nbutils.study.questions import PROTOCOL
 from nbutils.study.second import Tables
 from nbutils.study.tasks import EARLY, choose_epoch, tell_memorising
@@ -110,6 +110,21 @@ def test_detection_is_the_area_under_the_curve():
         assert found.loc[name, "detects_low"] <= found.loc[name, "detects"] <= found.loc[name, "detects_high"]
     assert found.loc["path_norm", "detects"] > 0.95
     assert found.loc["linear_regions", "detects_low"] < 0.6
+
+
+def test_changes_that_ought_not_to_matter():
+    found = refutations(simulated(), ["modularity", "class_selectivity"], shuffles=50).set_index("change")
+    assert found.loc["as on the board", "class_selectivity"] == pytest.approx(board().loc["class_selectivity", "rho"])
+    assert found["class_selectivity"].drop("accuracies dealt at random, largest of 50").min() > 0.9
+    fixed = [change for change in found.index if "training images only" in change]
+    assert len(fixed) == 3
+    assert found.loc[fixed, "modularity"].abs().max() == 0, "it knew nothing else"
+    dropped = [change for change in found.index if "left out" in change]
+    assert len(dropped) == len(AXES)
+    assert found.loc[dropped, "networks"].eq(len(MEMBERS) * 7 // 8).all()
+    halves = found.loc[[change for change in found.index if change.startswith("seed")], "networks"]
+    assert halves.tolist() == [len(MEMBERS) // 2] * 2
+    assert found.loc["accuracies dealt at random, largest of 50", "class_selectivity"] < 0.25
 
 
 def test_what_cannot_be_judged_is_refused():
