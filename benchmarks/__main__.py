@@ -17,6 +17,7 @@ from benchmarks.notebooks import notebook_overhead
 from benchmarks.processor import about, features, kind, slug
 from benchmarks.rates import least, rates
 from benchmarks.seeds import seeds
+from benchmarks.zoo import zoo
 from nbutils.pages.speed import read_bars
 from nbutils.support.machine import processor, usable_cores
 from nbutils.support.provenance import provenance
@@ -28,6 +29,7 @@ GROUPS: dict[str, Callable[[bool], Sequence[Comparison | Curve]]] = {
     "streaming": streaming,
     "training": training,
     "seeds": seeds,
+    "zoo": zoo,
     "blocks": blocks,
     "growth": growth,
     "gpu": gpu,

@@ -32,7 +32,7 @@ def test_the_quick_benchmark_runs(root, tmp_path):
     assert {curve["size"] for curve in found.pop("_growth").values()} == {"neurons", "examples"}
     expected = (
         "cofiring graph communities modularity snapshot_448 streaming capture_probe capture_every first notebook "
-        "seeds_small blocks"
+        "seeds_small zoo_small blocks"
     )
     for word in expected.split():
         assert any(name.startswith(word) for name in found), word
