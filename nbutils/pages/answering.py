@@ -42,6 +42,8 @@ __all__ = [
     "open_one",
     "questions_figure",
     "refuted",
+    "show_best",
+    "show_sum",
     "show_words",
     "worth_figure",
     "zoo_figure",
@@ -429,3 +431,36 @@ def refuted(studies: Sequence[Found]) -> pd.DataFrame:
             rows.append((called[name], found.title, own.iloc[0], own.min(), own.max(), moved, luck[name]))
     names = ["measure", "data set", "ρ", "smallest", "largest", "moved most by", "by luck"]
     return pd.DataFrame(rows, columns=names)
+
+
+def show_best(studies: Sequence[Found]) -> Html:
+    """The box that the leaderboard opens with: the strongest measures, and where those of H2 and H3 stand."""
+    boards = pd.concat([one.board[one.board["measurable"]] for one in studies])
+    mean = boards.groupby("called")[["rho", "detects"]].mean()
+    order = mean["rho"].abs().sort_values(ascending=False)
+    best = ", ".join(f"{name} ({format_number(mean.loc[name, 'rho'], 2)})" for name in order.index[:3])
+    ours = [name for name in OURS.values() if name in order.index]
+    places = ", ".join(f"{name} {1 + order.index.get_loc(name)}" for name in ours)
+    noise = ", ".join(f"{name} {format_number(mean.loc[name, 'detects'], 2)}" for name in ours)
+    networks = sum(len(one.tables.networks) for one in studies)
+    text = (
+        f"Strongest with performance: {best}. Places of ours among {len(order)}: **{places}**. As detectors of wrong "
+        f"labels (area under the curve): {noise}. {', '.join(one.title for one in studies)}; {networks:,} networks; "
+        f"rules `{rules_digest()}`, fixed in commit {RULES_COMMIT}."
+    )
+    return callout("What predicts performance, and what detects wrong labels", text)
+
+
+def show_sum(studies: Sequence[Found]) -> Html:
+    """The box that the comparison opens with: how many data sets said what to the questions that decide."""
+    lines = []
+    for hypothesis, about in HYPOTHESES.items():
+        told = [a for one in studies for a in one.answers.values() if a.question.hypothesis == hypothesis]
+        told = [a for a in told if a.question.statistic in DECISIVE]
+        parts = []
+        for name in dict.fromkeys(a.question.name for a in told):
+            own = [a.word for a in told if a.question.name == name]
+            words = ", ".join(f"{word} on {own.count(word)}" for word in dict.fromkeys(own))
+            parts.append(f"{name.removeprefix(hypothesis).strip()} {words} of {len(own)}")
+        lines.append(f"**{hypothesis}, {about}:** {'; '.join(parts)}.")
+    return callout("What all data sets say", " ".join(lines))

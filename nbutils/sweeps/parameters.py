@@ -49,7 +49,7 @@ from nbutils.study.archive import REFERENCE, SMALL, archive_digest, archive_fold
 from nbutils.study.study import Study
 from nbutils.support.devices import resolve_device
 from nbutils.support.files import file_digest
-from nbutils.support.messages import cut, one_sentence, sentences, shown
+from nbutils.support.messages import cut, is_plain, one_sentence, sentences, shown
 
 
 def _some(names: str) -> str:
@@ -95,6 +95,12 @@ def _small(names: str) -> str:
     return names
 
 
+def _plain(path: str) -> str:
+    if not is_plain(path):
+        raise ValueError(f"a path must be free of control characters, received {shown(path)}")
+    return path
+
+
 @dataclass(frozen=True)
 class Kind:
     """What a word in brackets allows.
@@ -132,6 +138,7 @@ KINDS = {
     "model": Kind((checked_by(hidden_widths),)),
     "device": Kind((AfterValidator(resolve_device),)),
     "path": Kind((Field(min_length=1),)),
+    "folder or none": Kind((AfterValidator(_plain),)),
     WHENCE: Kind((AfterValidator(_one_of("source", WHENCE)),)),
 }
 # Parameter of a page -> attribute of the study whose networks it decides.
