@@ -61,9 +61,9 @@ DECISIVE = ("mean", "rise", "rank", "added")
 HYPOTHESES = {"H1": "communities", "H2": "modularity", "H3": "entropy"}
 
 
-def _kind(answer: Answer) -> str:
+def _kind(question: str) -> str:
     """What a question is about, without its hypothesis."""
-    return answer.question.name.removeprefix(answer.question.hypothesis).strip()
+    return question[len("H1") :].strip()
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,11 @@ class Found:
     board: pd.DataFrame
 
     @property
+    def designs(self) -> list[str]:
+        """Designs of which there are networks."""
+        return list(dict.fromkeys(word for words in self.tables.networks["designs"] for word in words.split("+")))
+
+    @property
     def source(self) -> str:
         """Where the numbers come from, for captions and the end of a page."""
         rows = self.tables.networks
@@ -102,7 +107,7 @@ class Found:
             statistics: only of questions with these; none takes all.
         """
         parts = [
-            f"{_kind(answer)} **{answer.word}** ({format_number(answer.estimate.value, 2)})"
+            f"{_kind(answer.question.name)} **{answer.word}** ({format_number(answer.estimate.value, 2)})"
             for answer in self.answers.values()
             if answer.question.hypothesis == hypothesis and (answer.question.statistic in statistics or not statistics)
         ]
@@ -123,7 +128,7 @@ class Found:
     def show_networks(self) -> Html:
         """How many networks of every design there are, how many of them are sound, and how well they perform."""
         rows = []
-        for design in dict.fromkeys(word for words in self.tables.networks["designs"] for word in words.split("+")):
+        for design in self.designs:
             good, left_out = sound(self.tables, design)
             failed = int((self.tables.networks["status"] == "failed")[self._of(design)].sum())
             low, high = (good["accuracy"].min(), good["accuracy"].max()) if len(good) else (np.nan, np.nan)
@@ -155,7 +160,7 @@ class Found:
         """All answers to one hypothesis."""
         rows = [
             (
-                _kind(answer),
+                _kind(answer.question.name),
                 answer.word,
                 interval_text(answer.estimate.value, answer.estimate.low, answer.estimate.high),
                 f"{answer.question.threshold:g}",
@@ -331,7 +336,7 @@ def questions_figure(studies: Sequence[Found], hypothesis: str) -> Figure:
                 ax.axvspan(-question.threshold, question.threshold, color=GREY, alpha=0.14, lw=0)
             ax.axvline(0, color=INK, lw=0.8)
             ax.set(yticks=range(len(studies)), yticklabels=[one.title for one in studies])
-            ax.set_title(name.removeprefix(hypothesis).strip().replace(", ", ",\n"), fontsize=9.5)
+            ax.set_title(_kind(name).replace(", ", ",\n"), fontsize=9.5)
             ax.margins(y=0.5 / max(len(studies), 1))
         for ax in list(axes.flat)[len(asked) :]:
             ax.set_axis_off()
@@ -347,7 +352,7 @@ def show_words(studies: Sequence[Found], hypothesis: str) -> Html:
     for name in asked:
         told = [one.answers.get(name) for one in studies]
         cells = ["–" if a is None else a.word + " ●" * a.confirmatory for a in told]
-        rows.append([name.removeprefix(hypothesis).strip(), *cells])
+        rows.append([_kind(name), *cells])
     columns = ["question", *(one.title for one in studies)]
     return show_table(pd.DataFrame(rows, columns=columns), f"Words of {hypothesis}; ● confirmatory.")
 
@@ -396,11 +401,11 @@ def decisions(boards: pd.DataFrame, least: float) -> pd.DataFrame:
         by_rho = column == "rho"
         side = np.sign(boards["low"]) * (np.sign(boards["low"]) == np.sign(boards["high"]))
         side = side if by_rho else (boards["detects_low"] > 0.5) * np.sign(boards["noise_rho"])
-        judged = boards.assign(side=side, strength=boards[column].abs())
+        judged = boards.assign(side=side, strength=boards[column].abs()).dropna(subset=column)
         for need, about in NEEDS.items():
             known = list(NEEDS)[: list(NEEDS).index(need) + 1]
             groups = judged[judged["needs"].isin(known)].groupby("called")
-            steady = groups["side"].sum().abs() == boards["dataset"].nunique()
+            steady = groups["side"].sum().abs() == judged["dataset"].nunique()
             strength = groups["strength"].mean()[steady]
             strength = strength[strength >= (least if by_rho else 0.5)]
             best = strength.idxmax() if len(strength) else "none"
@@ -461,6 +466,6 @@ def show_sum(studies: Sequence[Found]) -> Html:
         for name in dict.fromkeys(a.question.name for a in told):
             own = [a.word for a in told if a.question.name == name]
             words = ", ".join(f"{word} on {own.count(word)}" for word in dict.fromkeys(own))
-            parts.append(f"{name.removeprefix(hypothesis).strip()} {words} of {len(own)}")
+            parts.append(f"{_kind(name)} {words} of {len(own)}")
         lines.append(f"**{hypothesis}, {about}:** {'; '.join(parts)}.")
     return callout("What all data sets say", " ".join(lines))
