@@ -204,8 +204,9 @@ def _replicate(options: argparse.Namespace) -> int:
     folder = options.into or Path("replication") / (folder_name(options.dataset) + "-quick" * options.quick)
     networks = networks_of(options.dataset, options.quick)
     print(f"Second study of {data.title}: {len(networks)} networks; rules {rules_digest()}; store: {store_folder()}")
-    left = time_left(networks, jobs, options.designs)
-    print(f"Time: {f'about {duration(left)}' if left == left else 'unknown'} with {jobs} jobs.", flush=True)
+    left = float("nan") if options.quick else time_left(networks, jobs, options.designs)
+    how_long = "minutes" if options.quick else "unknown" if left != left else f"about {duration(left)}"
+    print(f"Time: {how_long} with {jobs} jobs.", flush=True)
     if options.plan:
         return 0
     folder.mkdir(parents=True, exist_ok=True)  # one that cannot be is known before anything is trained

@@ -88,7 +88,12 @@ def _sentences(studies: Sequence[Found]) -> list[str]:
     }
     filled = {name: _span(studies, question, 3 if name == "added" else 2) for name, question in asked.items()}
     filled |= {f"{name}_words": _words(studies, question) for name, question in asked.items()}
-    filled |= {"names": _names(studies), "count": str(len(mean)), "first": first, "many": str(many)}
+    filled |= {
+        "names": _names([one for one in studies if asked["chance"] in one.answers]),
+        "count": str(len(mean)),
+        "first": first,
+        "many": str(many),
+    }
     filled |= {"strength": format_number(mean.loc[first, "rho"], 2), "noticed": str(NOTICED)}
     filled |= {"noise": format_number(noise, 2), **_headlines(studies, noise)}
     return [SENTENCES.format(**filled)]
@@ -105,7 +110,7 @@ def _headlines(studies: Sequence[Found], noise: float) -> dict[str, str]:
         count = found.count("supported")
         return HEADLINES[kind][0 if count == len(found) else 1 if not count else 2]
 
-    classes = chance.count("supported") == len(chance) and "supported" not in beyond
+    classes = 0 < chance.count("supported") == len(chance) and "supported" not in beyond
     return {
         "headline_1": "Communities are there, and they are about classes." if classes else "Communities are there.",
         "headline_2": chosen("q", q),
@@ -117,7 +122,7 @@ def _headlines(studies: Sequence[Found], noise: float) -> dict[str, str]:
 
 def _names(studies: Sequence[Found]) -> str:
     titles = [one.title for one in studies]
-    return f"{', '.join(titles[:-1])} and {titles[-1]}" if len(titles) > 1 else titles[0]
+    return f"{', '.join(titles[:-1])} and {titles[-1]}" if len(titles) > 1 else "".join(titles)
 
 
 def _values(studies: Sequence[Found], question: str) -> list[float]:
@@ -133,7 +138,8 @@ def _span(studies: Sequence[Found], question: str, digits: int = 2) -> str:
 def _words(studies: Sequence[Found], question: str) -> str:
     """How many data sets got which word."""
     counted = Counter(one.answers[question].word for one in studies if question in one.answers)
-    return ", ".join(f"*{word}* on {counted[word]}" for word in WORDS if counted[word]) + f" of {len(studies)}"
+    told = ", ".join(f"*{word}* on {counted[word]}" for word in WORDS if counted[word])
+    return f"{told} of {counted.total()}" if told else "not asked yet"
 
 
 def _matrix(studies: Sequence[Found]) -> list[str]:

@@ -119,7 +119,7 @@ def networks_of(dataset: str, quick: bool = False) -> list[Network]:
             designs[RunSpec(dataset=whole, labels=labels, seed=seed, **shared)].append("runs")
     for labels in NOISE_LEVELS:
         for seed in range(1 if quick else GRID_SEEDS):
-            designs[RunSpec(dataset=grid, labels=labels, seed=seed, **shared | part)].append("grid")
+            designs[RunSpec(dataset=grid, labels=labels, seed=seed, **part | shared)].append("grid")
     found = [Network(run, tuple(parts), _half(run)) for run, parts in designs.items()]
     for kind in ("small",) if quick else ZOOS_OF.get(dataset, OWN_ZOOS if own else tuple(ZOOS)):
         members = zoo_members(dataset, kind, quick)
