@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from nbutils.data.datasets import TITLES, load_dataset
 from nbutils.study.answers import Answer, course, joint_answers, read_answers, sound, values_of
 from nbutils.study.candidates import FAMILIES, NEEDS
-from nbutils.study.leaderboard import BOARD, refutations, zoo_axes
+from nbutils.study.leaderboard import BOARD, ONE_NUMBER, refutations, zoo_axes
 from nbutils.study.questions import rules_digest
 from nbutils.study.replication import RULES_COMMIT, SECOND, committed_second
 from nbutils.study.second import Tables, read_tables
@@ -421,8 +421,9 @@ def refuted(studies: Sequence[Found]) -> pd.DataFrame:
         studies: data sets with a zoo.
 
     Returns:
-        One row per measure of `OURS` and `BESIDE` and data set: rho on the board, the smallest and the largest under
-        any change of the networks or the probe, the change that moves it most, and the largest in size by luck.
+        One row per measure of `OURS` and `BESIDE` and data set: rho on the board; its mean over networks with one number
+        of training images at a time; the smallest and the largest under any change of the networks or the probe, the
+        change that moves it most, and the largest in size by luck.
     """
     rows = []
     for found in studies:
@@ -433,8 +434,10 @@ def refuted(studies: Sequence[Found]) -> pd.DataFrame:
         for name in names:
             own = tried[name].dropna()
             moved = (own - own.iloc[0]).abs().idxmax()
-            rows.append((called[name], found.title, own.iloc[0], own.min(), own.max(), moved, luck[name]))
-    names = ["measure", "data set", "ρ", "smallest", "largest", "moved most by", "by luck"]
+            fixed = own[own.index.str.endswith(ONE_NUMBER)].mean()
+            ends = own.min(), own.max()
+            rows.append((called[name], found.title, own.iloc[0], fixed, *ends, moved, luck[name]))
+    names = ["measure", "data set", "ρ", "images fixed", "smallest", "largest", "moved most by", "by luck"]
     return pd.DataFrame(rows, columns=names)
 
 

@@ -36,6 +36,7 @@ BOARD = "leaderboard.csv"  # beside the tables of a data set
 WRONG = 0.25  # share of redrawn labels from which on labels count as wrong
 SPANS = {"modularity": 1.0, "active_entropy": float(np.log2(10)), "block_entropy": 6.0}
 DRAWS = 999
+ONE_NUMBER = "training images only"  # end of the name of a change
 JUDGED = (
     *("rho", "low", "high", "p_value", "adjusted", "kendall", "granulated", "worst_axis", "worst_axis_kendall"),
     *("information", "sign_error", "gain", "gain_low", "gain_high"),
@@ -181,7 +182,7 @@ def refutations(tables: Tables, measures: Sequence[str], kind: str = "small", sh
         f"seed {number + 1} of each configuration": networks.index[seed == number] for number in sorted(set(seed))
     }
     for images in sorted(set(networks["examples"].dropna())):
-        chosen[f"{int(images):,} training images only"] = networks.index[networks["examples"] == images]
+        chosen[f"{int(images):,} {ONE_NUMBER}"] = networks.index[networks["examples"] == images]
     for axis in sorted(set(networks["axis"])):
         chosen[f"families along {axis.replace('_', ' ')} left out"] = networks.index[networks["axis"] != axis]
     rows = [(change, index, "whole") for change, index in chosen.items()] + rows

@@ -179,3 +179,35 @@ def test_both_studies_have_a_row_each():
     assert found["dead, inputs 0 to 1"].between(0, 1).all()
     twice = dying.both_studies(rate=0.002)["shift of one step"]
     assert np.allclose(twice, 2 * found["shift of one step"])
+
+
+def test_the_comparison_counts_words_and_marks_what_is_confirmatory():
+    studies = [found(value=0.05), found("mnist", value=-0.3)]
+    table = answering.show_words(studies, "H2").text
+    assert table.count("●") == 1 + 5, "the caption's and KMNIST's, not MNIST's"
+    figure = answering.questions_figure(studies, "H2")
+    titles = [ax.get_title(loc="left") for ax in figure.axes]
+    assert titles == [
+        a.question.name[3:].replace(", ", ",\n") for a in studies[0].answers.values() if a.question.hypothesis == "H2"
+    ] + [""]
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["KMNIST", "MNIST"]
+    said = answering.show_sum(studies).text
+    assert "performance no association on 1, contradicted on 1 of 2" in said
+
+
+def test_the_board_s_box_says_where_ours_stand():
+    said = answering.show_best([found(), found("mnist")]).text
+    assert "linear probe, last layer (0.90), binned entropy per active neuron (−0.40)" in said
+    assert "modularity Q 5, binned entropy per active neuron 2, entropy of blocks of six 4" in said
+    assert "among 5" in said
+
+
+def test_what_could_refute_the_board_is_tried_on_every_data_set():
+    one = next(each for each in open_all() if each.dataset == "kmnist")
+    table = answering.refuted([one])
+    assert set(answering.OURS.values()) <= set(table["measure"])
+    assert (table["smallest"] <= table["ρ"]).all()
+    assert (table["ρ"] <= table["largest"]).all()
+    listed = one.board.set_index("called")["rho"]
+    assert np.allclose(table["ρ"], listed[table["measure"]])
+    assert (table["by luck"] < 0.35).all()
