@@ -421,9 +421,9 @@ def refuted(studies: Sequence[Found]) -> pd.DataFrame:
         studies: data sets with a zoo.
 
     Returns:
-        One row per measure of `OURS` and `BESIDE` and data set: rho on the board; its mean over networks with one number
-        of training images at a time; the smallest and the largest under any change of the networks or the probe, the
-        change that moves it most, and the largest in size by luck.
+        One row per measure of `OURS` and `BESIDE` and data set: rho on the board; its mean over networks with one
+        number of training images at a time; the smallest and the largest under any change of the networks or the probe,
+        the change that moves it most, and the largest in size by luck.
     """
     rows = []
     for found in studies:
