@@ -107,7 +107,7 @@ def zoo_members(dataset: str, kind: str = "small", quick: bool = False) -> list[
     """All networks of a zoo.
 
     Args:
-        dataset: name of a data set. The numbers of training images shrink with a folder that has fewer than 5,760.
+        dataset: name of a data set. The numbers of training images shrink with one that has fewer than 5,760.
         kind: key of `ZOOS`.
         quick: one family along each axis and one seed of each configuration, all of them small.
 
@@ -115,7 +115,7 @@ def zoo_members(dataset: str, kind: str = "small", quick: bool = False) -> list[
         The members; those of a family follow each other, and so do the seeds of a configuration.
 
     Raises:
-        ValueError: no such zoo or data set, or a folder with too few training images.
+        ValueError: no such zoo or data set, or one with too few training images.
 
     Examples:
         >>> members = zoo_members("digits", "paper")
@@ -128,7 +128,8 @@ def zoo_members(dataset: str, kind: str = "small", quick: bool = False) -> list[
     if quick:
         zoo = replace(zoo, families=1, seeds=1)
     axes = {**AXES, **(QUICK if quick else {})}
-    if parse_name(dataset).path is not None:
+    asked = parse_name(dataset)
+    if asked.path is not None or asked.thousands is not None:  # others have as many as the axes ask for
         axes["examples"] = _as_many_as_there_are(dataset, axes["examples"])
     for family in range(len(zoo.axes) * zoo.families):
         axis = zoo.axes[family % len(zoo.axes)]
@@ -141,11 +142,11 @@ def zoo_members(dataset: str, kind: str = "small", quick: bool = False) -> list[
     return found
 
 
-def _as_many_as_there_are(folder: str, wanted: tuple[int, ...]) -> tuple[int, ...]:
-    """Numbers of training images in the same ratio, whole batches each, that a folder has."""
-    there = len(load_dataset(folder).train_true)
+def _as_many_as_there_are(dataset: str, wanted: tuple[int, ...]) -> tuple[int, ...]:
+    """Numbers of training images in the same ratio, whole batches each, that a data set has."""
+    there = len(load_dataset(dataset).train_true)
     if there < LEAST_IMAGES:
-        raise ValueError(f"dataset {shown(folder, 300)} has {there:,} training images; a zoo needs {LEAST_IMAGES:,}")
+        raise ValueError(f"dataset {shown(dataset, 300)} has {there:,} training images; a zoo needs {LEAST_IMAGES:,}")
     fewest = min(wanted[0], there // LEAST_IMAGES * BATCH)
     return tuple(fewest * STEP**place for place in range(len(wanted)))
 

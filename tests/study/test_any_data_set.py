@@ -166,6 +166,9 @@ def test_a_small_folder_has_a_smaller_zoo(by_hand):
     there = {member.run.examples for member in zoo_members(by_hand)}
     assert there == {128, 384, 1152}
     assert {member.run.examples for member in zoo_members("mnist")} == set(AXES["examples"])
+    assert {member.run.examples for member in zoo_members("mnist-2k")} == {128, 384, 1152}
+    with pytest.raises(ValueError, match="dataset 'mnist-1k' has 1,000 training images; a zoo needs 1,152"):
+        zoo_members("mnist-1k")
     folder = [one.run for one in networks_of(by_hand)]
     assert len(set(folder)) == len(folder)
     assert sum(run.every_epoch is False for run in folder) == 336 + 84
