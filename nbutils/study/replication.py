@@ -177,12 +177,15 @@ def replicate(
         The tables.
 
     Raises:
-        ValueError: the data do not fit, no such design, or the folder's tables are of other images.
+        ValueError: the data do not fit, no such design, or the folder's tables are of other images, or would be lost.
     """
     data = require_fit(dataset)
     networks, say = networks_of(dataset, quick), say or (lambda _line: None)
     wanted = wanted_designs(networks, designs)
-    held = _held(folder, data, networks) if add else None
+    held = _held(folder, data, networks)
+    if not add and held is not None:
+        _require_none_lost(folder, held, networks)
+        held = None
     for design in wanted:
         there = set() if held is None else set(held.networks["settings"])
         own = [one for one in networks if design in one.designs and settings_digest(one.run) not in there]
@@ -234,6 +237,16 @@ def _held(folder: Path, data: Dataset, networks: Sequence[Network]) -> Tables | 
         )
     part = set(map(settings_digest, (one.run for one in networks)))
     return _of_runs(tables, tables.networks.loc[tables.networks["settings"].isin(part), "run"])
+
+
+def _require_none_lost(folder: Path, held: Tables, networks: Sequence[Network]) -> None:
+    """Refuse to write over tables of networks that the store does not hold."""
+    stored = {settings_digest(one.run) for one in networks if is_done(one)}
+    if lost := len(set(held.networks["settings"]) - stored):
+        raise ValueError(
+            f"the tables in {folder} hold {lost} networks that the store lacks, and would be written over; --add keeps "
+            "them, another folder or none computes all anew"
+        )
 
 
 def _of_runs(tables: Tables, runs: pd.Series) -> Tables:

@@ -91,7 +91,10 @@ def test_a_data_set_brought_by_hand(by_hand, few, tmp_path, monkeypatch, capsys)
     assert not any(word in page for word in ('src="http', "<script", "supported</td>"))
     with monkeypatch.context() as elsewhere:  # with another store, tables spare what they hold
         elsewhere.setenv("NBUTILS_STORE", str(tmp_path / "another store"))
+        elsewhere.setattr(replication, "conclude", lambda *_: None)  # from the same tables, the same again
         before = {path.name: path.read_bytes() for path in second_tables(folder)}
+        with pytest.raises(ValueError, match="hold 18 networks that the store lacks, and would be written over; --add"):
+            replicate(by_hand, folder, ["grid"], quick=True, jobs=1)
         replicate(by_hand, folder, ["grid"], quick=True, add=True, jobs=1, say=said.append)
     assert said[0] == "grid: 0 networks, 0 to compute"
     assert {path.name: path.read_bytes() for path in second_tables(folder)} == before
