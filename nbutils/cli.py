@@ -196,7 +196,7 @@ def add_replicate_command(commands: argparse._SubParsersAction) -> None:
 
 def _replicate(options: argparse.Namespace) -> int:
     from nbutils.study.questions import rules_digest
-    from nbutils.study.replication import folder_name, has_design, replicate, require_fit, second_tables, time_left
+    from nbutils.study.replication import folder_name, page_lacks, replicate, require_fit, second_tables, time_left
     from nbutils.study.second import networks_of
     from nbutils.sweeps.report import packaged_template, write_page
 
@@ -214,8 +214,10 @@ def _replicate(options: argparse.Namespace) -> int:
         tables = replicate(
             options.dataset, folder, options.designs, options.quick, options.add, jobs, progress, say=_flushed
         )
-    if lacking := [one for one in ("runs", "grid", "small") if not has_design(tables, one)]:
-        print(f"Tables: {folder}. A page needs {', '.join(lacking)} as well.")
+    if lacking := page_lacks(tables):
+        print(
+            f"Tables: {folder}. A page also needs sound networks of {', '.join(lacking)} (of three families in the zoo)."
+        )
         return 0
     given = {"dataset": options.dataset, "tables": folder.resolve().as_posix()}
     title = f"Second study of {data.title}"

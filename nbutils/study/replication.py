@@ -16,7 +16,7 @@ import pandas as pd
 
 from nbutils.data.catalogue import parse_name
 from nbutils.data.datasets import Dataset, load_dataset
-from nbutils.study.answers import TABLE, answer_all, answer_table
+from nbutils.study.answers import FEWEST, TABLE, answer_all, answer_table, sound
 from nbutils.study.leaderboard import BOARD, leaderboard
 from nbutils.study.second import (
     Network,
@@ -41,7 +41,7 @@ __all__ = [
     "committed_second",
     "folder_name",
     "forecast",
-    "has_design",
+    "page_lacks",
     "replicate",
     "require_fit",
     "second_tables",
@@ -212,16 +212,21 @@ def wanted_designs(networks: Sequence[Network], designs: Sequence[str] | None) -
     return [one for one in there if designs is None or one in designs]
 
 
-def has_design(tables: Tables, design: str) -> bool:
-    """Whether tables hold networks of a design."""
-    return any(design in words.split("+") for words in tables.networks["designs"])
+def page_lacks(tables: Tables) -> list[str]:
+    """Designs of which tables hold too few sound networks for a page: none of them, or three families of the zoo."""
+    good = {design: sound(tables, design, "true")[0] for design in ("runs", "grid", "small")}
+    return [name for name, rows in good.items() if rows.empty or (name == "small" and not _has_families(rows))]
+
+
+def _has_families(zoo: pd.DataFrame) -> bool:
+    return zoo["family"].nunique() >= FEWEST
 
 
 def conclude(dataset: str, folder: Path, tables: Tables) -> None:
-    """Write the answers of a data set, and its leaderboard where it has a zoo, beside its tables."""
+    """Write the answers of a data set, and its leaderboard where its zoo is large enough, beside its tables."""
     answers = answer_table(answer_all({dataset: tables}))
     replace_file(folder / TABLE, answers.to_csv(index=False).encode())
-    if has_design(tables, "small"):
+    if _has_families(sound(tables, "small", "true")[0]):
         replace_file(folder / BOARD, leaderboard(tables).to_csv(index=False).encode())
 
 

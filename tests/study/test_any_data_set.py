@@ -20,7 +20,15 @@ from nbutils.study import replication
 from nbutils.study.answers import TABLE
 from nbutils.study.leaderboard import BOARD
 from nbutils.study.questions import rules_digest
-from nbutils.study.replication import RULES_COMMIT, folder_name, forecast, replicate, require_fit, second_tables
+from nbutils.study.replication import (
+    RULES_COMMIT,
+    folder_name,
+    forecast,
+    page_lacks,
+    replicate,
+    require_fit,
+    second_tables,
+)
 from nbutils.study.second import is_done, networks_of, read_tables
 from nbutils.study.zoo import AXES, LEAST_IMAGES, zoo_members
 
@@ -48,9 +56,9 @@ def few(monkeypatch) -> None:
 
     def chosen(dataset: str, quick: bool = False) -> list:
         networks = original(dataset, quick)
-        kept = [one for one in networks if one.run.labels in ("true", "mixed:0.5", "random")]
-        other = [one for one in kept if "small" not in one.designs]
-        return other + [one for one in kept if "small" in one.designs][:9]
+        true = [one for one in networks if "runs" in one.designs and one.run.labels == "true"]
+        wrong = [one for one in networks if "runs" in one.designs and one.run.labels != "true" and one.run.seed == 0]
+        return true + wrong + [one for one in networks if "small" in one.designs][:18:3]
 
     monkeypatch.setattr(replication, "networks_of", chosen)
 
@@ -71,17 +79,17 @@ def test_a_data_set_brought_by_hand(by_hand, few, tmp_path, monkeypatch, capsys)
         stopped.setattr(replication, "compute", interrupted)
         with pytest.raises(KeyboardInterrupt):
             replicate(by_hand, folder, quick=True, jobs=1)
-    assert computed == [9, 0, 9], "runs also serve the grid"
-    assert len(read_tables(folder).networks) == 9, "tables of what was finished are there"
+    assert computed == [5, 0, 6], "runs also serve the grid"
+    assert len(read_tables(folder).networks) == 5, "tables of what was finished are there"
     monkeypatch.chdir(tmp_path)
     options = ["replicate", by_hand, "--quick", "--jobs", "1", "--into", str(folder)]
     assert main(options) == 0
     out = capsys.readouterr().out
     assert f"rules {rules_digest()}" in out
-    assert "runs: 9 networks, 0 to compute" in out
-    assert "small: 9 networks, 9 to compute" in out
+    assert "runs: 5 networks, 0 to compute" in out
+    assert "small: 6 networks, 6 to compute" in out
     tables = read_tables(folder)
-    assert len(tables.networks) == 18
+    assert len(tables.networks) == 11
     answers, board = pd.read_csv(folder / TABLE), pd.read_csv(folder / BOARD)
     assert not answers["enough"].any(), "a quick study decides nothing"
     assert {"modularity", "linear_probe", "train_loss"} <= set(board["measure"])
@@ -89,11 +97,14 @@ def test_a_data_set_brought_by_hand(by_hand, few, tmp_path, monkeypatch, capsys)
     assert rules_digest() in page
     assert page.count("<svg") >= 4
     assert not any(word in page for word in ('src="http', "<script", "supported</td>"))
+    assert page_lacks(tables) == []
+    fewer = replace(tables, networks=tables.networks[tables.networks["family"] < 2])
+    assert page_lacks(fewer) == ["small"]
     with monkeypatch.context() as elsewhere:  # with another store, tables spare what they hold
         elsewhere.setenv("NBUTILS_STORE", str(tmp_path / "another store"))
         elsewhere.setattr(replication, "conclude", lambda *_: None)  # from the same tables, the same again
         before = {path.name: path.read_bytes() for path in second_tables(folder)}
-        with pytest.raises(ValueError, match="hold 18 networks that the store lacks, and would be written over; --add"):
+        with pytest.raises(ValueError, match="hold 11 networks that the store lacks, and would be written over; --add"):
             replicate(by_hand, folder, ["grid"], quick=True, jobs=1)
         replicate(by_hand, folder, ["grid"], quick=True, add=True, jobs=1, say=said.append)
     assert said[0] == "grid: 0 networks, 0 to compute"
