@@ -216,7 +216,7 @@ def _replicate(options: argparse.Namespace) -> int:
         )
     if lacking := page_lacks(tables):
         print(
-            f"Tables: {folder}. A page also needs sound networks of {', '.join(lacking)} (of three families in the zoo)."
+            f"Tables: {folder}. A page also needs sound networks of {', '.join(lacking)} (three families of the zoo)."
         )
         return 0
     given = {"dataset": options.dataset, "tables": folder.resolve().as_posix()}
