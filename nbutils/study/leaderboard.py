@@ -6,7 +6,7 @@ and Hochberg. The measures that H2 and H3 name stand among the others, by the sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ from nbutils.evaluation.words import NAN, cluster_correlation
 from nbutils.stats import correlation
 from nbutils.study.answers import FEWEST, sound, values_of
 from nbutils.study.candidates import CANDIDATES, Candidate
-from nbutils.study.questions import PROTOCOL
+from nbutils.study.questions import PROTOCOL, SPANS
 from nbutils.study.second import PARTS, Tables
 from nbutils.study.zoo import AXES, SHAPE
 from nbutils.support.checks import shown
@@ -34,7 +34,6 @@ __all__ = ["BOARD", "WRONG", "detection", "leaderboard", "refutations", "zoo_axe
 
 BOARD = "leaderboard.csv"  # beside the tables of a data set
 WRONG = 0.25  # share of redrawn labels from which on labels count as wrong
-SPANS = {"modularity": 1.0, "active_entropy": float(np.log2(10)), "block_entropy": 6.0}
 DRAWS = 999
 ONE_NUMBER = "training images only"  # end of the name of a change
 JUDGED = (
@@ -62,7 +61,6 @@ def leaderboard(
     tables: Tables,
     kind: str = "small",
     measures: Sequence[str] | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> pd.DataFrame:
     """Every measure of one data set, judged alike.
 
@@ -70,7 +68,6 @@ def leaderboard(
         tables: of one data set.
         kind: which zoo.
         measures: columns; None takes all but accuracy on the probe, which is performance itself.
-        progress: called with (judged, measures).
 
     Returns:
         One row per measure, the strongest association first: `measure`, `called`, `family`, `needs`, `seconds` (median
@@ -98,14 +95,12 @@ def leaderboard(
     values = values.loc[:, ~values.columns.duplicated()]
     grid = detection(tables, chosen).set_index("measure")
     rows = []
-    for number, name in enumerate(chosen, 1):
+    for name in chosen:
         one, called = found[name]
         row = {"measure": name, "called": called, "family": one.family, "needs": one.needs}
         row |= {"seconds": float(seconds.get(one.name, NAN)), **_repeated(one, name, *halves)}
         row |= _ranks(networks, values, name)
         rows.append(row | grid.loc[name].to_dict())
-        if progress:
-            progress(number, len(chosen))
     board = pd.DataFrame(rows)
     tested = board["p_value"].notna()
     board.loc[tested, "adjusted"] = stats.false_discovery_control(board.loc[tested, "p_value"])
@@ -162,12 +157,12 @@ def refutations(tables: Tables, measures: Sequence[str], kind: str = "small", sh
         tables: of one data set.
         measures: columns.
         kind: which zoo.
-        shuffles: how often accuracies are dealt anew.
+        shuffles: how often accuracies are permuted.
 
     Returns:
         One row per change: `change` in words, `networks`, and a column per measure. The changes: either half of the
         probe; either seed of every configuration; networks with one number of training images only; the families
-        along each axis left out in turn; and accuracies dealt at random among networks, of which the largest rho in
+        along each axis left out in turn; and accuracies permuted over networks, of which the largest rho in
         size is given.
     """
     networks, _ = sound(tables, kind, "true")
@@ -194,7 +189,7 @@ def refutations(tables: Tables, measures: Sequence[str], kind: str = "small", sh
     rng = np.random.default_rng(PROTOCOL.seed)
     dealt = [rng.permutation(networks["accuracy"]) for _ in range(shuffles)]
     luck = {name: max(abs(_rho(values["whole"][name], each)) for each in dealt) for name in measures}
-    found.append({"change": f"accuracies dealt at random, largest of {shuffles}", "networks": len(networks), **luck})
+    found.append({"change": f"accuracies permuted, largest of {shuffles}", "networks": len(networks), **luck})
     return pd.DataFrame(found)
 
 

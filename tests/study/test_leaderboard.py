@@ -115,7 +115,7 @@ def test_detection_is_the_area_under_the_curve():
 def test_changes_that_ought_not_to_matter():
     found = refutations(simulated(), ["modularity", "class_selectivity"], shuffles=50).set_index("change")
     assert found.loc["as on the board", "class_selectivity"] == pytest.approx(board().loc["class_selectivity", "rho"])
-    assert found["class_selectivity"].drop("accuracies dealt at random, largest of 50").min() > 0.9
+    assert found["class_selectivity"].drop("accuracies permuted, largest of 50").min() > 0.9
     fixed = [change for change in found.index if "training images only" in change]
     assert len(fixed) == 3
     assert found.loc[fixed, "modularity"].abs().max() == 0, "it knew nothing else"
@@ -124,7 +124,7 @@ def test_changes_that_ought_not_to_matter():
     assert found.loc[dropped, "networks"].eq(len(MEMBERS) * 7 // 8).all()
     halves = found.loc[[change for change in found.index if change.startswith("seed")], "networks"]
     assert halves.tolist() == [len(MEMBERS) // 2] * 2
-    assert found.loc["accuracies dealt at random, largest of 50", "class_selectivity"] < 0.25
+    assert found.loc["accuracies permuted, largest of 50", "class_selectivity"] < 0.25
 
 
 def test_what_cannot_be_judged_is_refused():
