@@ -56,7 +56,7 @@ _WHERE = {
         "class_cells",
         "measure_communities",
         "measure_entropies",
-        "measure_living",
+        "measure_active",
         "measure_matched",
         "measure_nulls",
         "MeasureSpec",
@@ -87,7 +87,7 @@ _WHERE = {
     "stats": ("between_conditions", "bootstrap_interval", "correlation", "holm", "session_permutation", "sign_flip"),
     "tracking": (
         "against_chance",
-        "answers_to",
+        "selective_for",
         "between_searches",
         "class_agreement",
         "community_events",

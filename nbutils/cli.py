@@ -195,9 +195,9 @@ def add_replicate_command(commands: argparse._SubParsersAction) -> None:
 
 
 def _replicate(options: argparse.Namespace) -> int:
-    from nbutils.study.questions import rules_digest
-    from nbutils.study.replication import folder_name, page_lacks, replicate, require_fit, second_tables, time_left
-    from nbutils.study.second import networks_of
+    from nbutils.second.networks import networks_of
+    from nbutils.second.questions import rules_digest
+    from nbutils.second.replication import folder_name, page_lacks, replicate, require_fit, second_tables, time_left
     from nbutils.sweeps.report import packaged_template, write_page
 
     data, jobs = require_fit(options.dataset), options.jobs or default_jobs()

@@ -103,14 +103,14 @@ class Communities:
         labels: community per neuron from the best seed, shape (neurons,); numbered from 0 by falling size; -1 for a
             neuron without any edge, which is no community.
         modularity: median over seeds of Newman's Q, dimensionless.
-        coverage: share of neurons that have at least one edge, in [0, 1].
+        connected_share: share of neurons that have at least one edge, in [0, 1].
         modularity_per_seed: Q of each seed, shape (seeds,).
         seed_labels: the partition of each seed, shape (seeds, neurons).
     """
 
     labels: np.ndarray
     modularity: float
-    coverage: float
+    connected_share: float
     modularity_per_seed: np.ndarray = field(repr=False)
     seed_labels: np.ndarray = field(repr=False)
 
@@ -178,7 +178,8 @@ def detect_communities(graph: Any, resolution: float = 1.0, seeds: int = 5) -> C
         seeds: number of independent searches, from 1 to 100,000; search s uses seed s, so the result is reproducible.
 
     Returns:
-        A :class:`Communities`. Of a graph without edges: all labels -1, modularity 0.0, agreement 1.0, coverage 0.0.
+        A :class:`Communities`. Of a graph without edges: all labels -1, modularity 0.0, agreement 1.0,
+        connected_share 0.0.
 
     Raises:
         ValueError: the graph is not a valid adjacency, `seeds` is no whole number in its range, or `resolution` is not
@@ -212,7 +213,7 @@ def detect_communities(graph: Any, resolution: float = 1.0, seeds: int = 5) -> C
     return Communities(
         labels=seed_labels[int(scores.argmax())],
         modularity=float(np.median(scores)),
-        coverage=float(connected.mean()) if connected.size else 0.0,
+        connected_share=float(connected.mean()) if connected.size else 0.0,
         modularity_per_seed=scores,
         seed_labels=seed_labels,
     )

@@ -65,8 +65,8 @@ def measure_communities(fired: Any, spec: MeasureSpec | None = None) -> dict[str
         spec: density, resolution and seeds.
 
     Returns:
-        `modularity` (median Q), `communities`, `well_defined` (counts of the best seed), `coverage` (share of neurons
-        with an edge).
+        `modularity` (median Q), `communities`, `well_defined` (counts of the best seed), `connected_share`
+        (share of neurons with an edge).
 
     Examples:
         >>> fired = np.kron(np.eye(2, dtype=bool), np.ones((5, 3), dtype=bool))
@@ -80,7 +80,7 @@ def measure_communities(fired: Any, spec: MeasureSpec | None = None) -> dict[str
         "modularity": found.modularity,
         "communities": found.count,
         "well_defined": len(well_defined_communities(graph, found.labels)),
-        "coverage": found.coverage,
+        "connected_share": found.connected_share,
     }
 
 
@@ -256,13 +256,13 @@ SPEC = MeasureSpec(null_draws=5)
 MOST_DRAWS = 10_000
 
 
-def measure_living(
+def measure_active(
     fired: Any, labels: Any, rng: np.random.Generator | int, spec: MeasureSpec = SPEC
 ) -> dict[str, float]:
     """Communities and null models of the neurons that fire at least once.
 
     The heaviest 5 % of *all* pairs are a larger share of the pairs that can be joined at all the more neurons never
-    fire: 5 % / (1 - d)^2 where a share d of them is dead. Here the share is of pairs of living neurons.
+    fire: 5 % / (1 - d)^2 where a share d of them is dead. Here the share is of pairs of active neurons.
 
     Args:
         fired: activation pattern matrix of all hidden neurons, shape (examples, neurons), boolean.
@@ -271,22 +271,22 @@ def measure_living(
         spec: density, resolution, seeds and draws of the null models.
 
     Returns:
-        `living` (how many neurons fire), and of their graph `modularity`, `communities`, `well_defined`, `coverage`,
-        `null_circular` and `null_within`, see :func:`nbutils.measures.measure_communities` and
+        `active` (how many neurons fire), and of their graph `modularity`, `communities`, `well_defined`,
+        `connected_share`, `null_circular` and `null_within`, see :func:`nbutils.measures.measure_communities` and
         :func:`nbutils.measures.measure_nulls`. All 0 if none fires.
 
     Examples:
         >>> fired = np.kron(np.eye(2, dtype=bool), np.ones((5, 3), dtype=bool))
         >>> dead = np.zeros((10, 20), dtype=bool)
-        >>> found = measure_living(np.hstack([fired, dead]), np.repeat([0, 1], 5), np.random.default_rng(0))
-        >>> found["living"], found["modularity"]
+        >>> found = measure_active(np.hstack([fired, dead]), np.repeat([0, 1], 5), np.random.default_rng(0))
+        >>> found["active"], found["modularity"]
         (6, 0.5)
     """
     matrix, rng = as_fired(fired), as_rng(rng)
     classes = as_labels(labels, matrix.shape[0])
     own = matrix[:, matrix.any(axis=0)]
     return {
-        "living": own.shape[1],
+        "active": own.shape[1],
         **measure_communities(own, spec),
         **measure_nulls(own, classes, spec, rng),
     }
@@ -339,10 +339,10 @@ def measure_matched(
         draws: how often neurons are drawn, from 1 to 10,000; everything is averaged over them.
 
     Returns:
-        `active` (how many neurons fire), `neurons` (drawn), `modularity`, `communities`, `well_defined`, `coverage`,
-        `null_circular` and `null_within` as :func:`measure_living` gives them, `class_part` and `remainder`,
-        `lone_groups` and `lone_examples` (share of the groups that hold one example, and of the examples in such
-        groups, which no shuffling changes). What needs null models is NaN without draws of them.
+        `active` (how many neurons fire), `neurons` (drawn), `modularity`, `communities`, `well_defined`,
+        `connected_share`, `null_circular` and `null_within` as :func:`measure_active` gives them, `class_part` and
+        `remainder`, `lone_groups` and `lone_examples` (share of the groups that hold one example, and of the examples
+        in such groups, which no shuffling changes). What needs null models is NaN without draws of them.
 
     Raises:
         ValueError: shapes disagree, `fired` is not boolean, fewer neurons fire than are to be drawn, or a number is out
@@ -367,8 +367,8 @@ def measure_matched(
     drawn = (
         [np.arange(active)] if size == active else [source.choice(active, size, replace=False) for _ in range(draws)]
     )
-    found = [measure_living(own[:, np.sort(chosen)], cells, source, spec) for chosen in drawn]
-    mean = {name: float(np.mean([one[name] for one in found])) for name in found[0] if name != "living"}
+    found = [measure_active(own[:, np.sort(chosen)], cells, source, spec) for chosen in drawn]
+    mean = {name: float(np.mean([one[name] for one in found])) for name in found[0] if name != "active"}
     members = np.unique(cells, return_counts=True)[1]
     return {
         "active": active,

@@ -1,4 +1,4 @@
-"""The paper's own graph and entropy, as its authors' released code describes them, with that code's quirks as switches.
+"""The paper's own graph and entropy, as its authors' released code describes them; details of that code are switches.
 
 A reconstruction: the full text of the paper, its rule for communities and its tables are not public.
 """
@@ -62,7 +62,7 @@ def released_graph(
     frequency_threshold: bool = True,
     index_slips: bool = True,
 ) -> sp.csr_array:
-    """The paper's graph with the quirks of the released code, each of which can be switched off.
+    """The paper's graph with implementation details of the released code, each of which can be switched off.
 
     With all three off it is :func:`paper_graph` of `activations > 0`.
 
@@ -87,8 +87,8 @@ def released_graph(
 
     Examples:
         >>> values = [[0.4, 2.0, 0.0], [0.3, 3.0, 0.0], [0.0, 2.0, 0.2], [0.0, 1.5, 1.2]]
-        >>> quirks = {"last_class_edges": False, "index_slips": False}
-        >>> released_graph(values, [0, 0, 1, 1], [1, 1, 1], keep=2 / 3, **quirks).toarray()  # 0.4 and 0.2 fire no more
+        >>> details = {"last_class_edges": False, "index_slips": False}
+        >>> released_graph(values, [0, 0, 1, 1], [1, 1, 1], keep=2 / 3, **details).toarray()  # 0.4 and 0.2 fire no more
         array([[0. , 0. , 0. ],
                [0. , 0. , 0.5],
                [0. , 0.5, 0. ]])

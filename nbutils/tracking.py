@@ -94,11 +94,11 @@ def flexibility(tracked: Any) -> np.ndarray:
     return np.divide(changes, both.sum(axis=0), out=np.full(table.shape[1], np.nan), where=both.any(axis=0))
 
 
-def answers_to(fired: Any, labels: Any, communities: Any) -> pd.DataFrame:
-    """Which class each community answers to, and how clearly.
+def selective_for(fired: Any, labels: Any, communities: Any) -> pd.DataFrame:
+    """Which class each community is selective for, and how strongly.
 
     The firing rate of community c on class k, r_ck, is the share of (image of k, neuron of c) pairs that fire. The
-    community answers to the class with the largest rate; its preference is
+    community is selective for the class with the largest rate; its preference is
     (r_max - r_rest) / (r_max + r_rest) with r_rest the mean rate over the other classes, as for single neurons in
     :func:`nbutils.entropy.class_selectivity`.
 
@@ -108,17 +108,17 @@ def answers_to(fired: Any, labels: Any, communities: Any) -> pd.DataFrame:
         communities: community per neuron, shape (neurons,), integers; negative ones are left out.
 
     Returns:
-        One row per community: `community`, `neurons`, `answers_to` (the smallest of tied classes), `preference` in
+        One row per community: `community`, `neurons`, `selective_for` (the smallest of tied classes), `preference` in
         [0, 1], and for each class a column of that name with r_ck / mean over k of r_ck, at least 0. A community that
-        never fires has relative rates 0, preference 0, and answers to -1, no class.
+        never fires has relative rates 0, preference 0, and is selective for -1, no class.
 
     Raises:
         ValueError: shapes disagree, `fired` is not boolean, or labels are not integers.
 
     Examples:
-        >>> answers_to([[1, 1, 0], [0, 0, 1], [1, 0, 1]], [3, 8, 8], [0, 0, 1]).round(2).to_dict("records")
-        [{'community': 0, 'neurons': 2, 'answers_to': 3, 'preference': 0.6, 3: 1.6, 8: 0.4},
-         {'community': 1, 'neurons': 1, 'answers_to': 8, 'preference': 1.0, 3: 0.0, 8: 2.0}]
+        >>> selective_for([[1, 1, 0], [0, 0, 1], [1, 0, 1]], [3, 8, 8], [0, 0, 1]).round(2).to_dict("records")
+        [{'community': 0, 'neurons': 2, 'selective_for': 3, 'preference': 0.6, 3: 1.6, 8: 0.4},
+         {'community': 1, 'neurons': 1, 'selective_for': 8, 'preference': 1.0, 3: 0.0, 8: 2.0}]
     """
     matrix = as_fired(fired)
     classes = as_labels(labels, matrix.shape[0])
@@ -130,7 +130,7 @@ def answers_to(fired: Any, labels: Any, communities: Any) -> pd.DataFrame:
     mean = rates.mean(axis=0)
     best = np.where(mean > 0, kinds[rates.argmax(axis=0)], -1)
     table = pd.DataFrame(
-        {"community": names, "neurons": size, "answers_to": best, "preference": class_selectivity(rates)}
+        {"community": names, "neurons": size, "selective_for": best, "preference": class_selectivity(rates)}
     )
     relative = rates / np.where(mean > 0, mean, 1)
     return table.join(pd.DataFrame(relative.T, columns=kinds)).sort_values("community", ignore_index=True)

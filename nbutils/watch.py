@@ -349,7 +349,7 @@ class Watch:
         >>> watch = Watch(model, torch.randn(50, 4), layers="1")
         >>> row = watch.snapshot(epoch=0)
         >>> list(watch.table.columns)
-        ['epoch', 'modularity', 'communities', 'well_defined', 'coverage', 'seconds']
+        ['epoch', 'modularity', 'communities', 'well_defined', 'connected_share', 'seconds']
     """
 
     def __init__(

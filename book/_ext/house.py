@@ -20,7 +20,7 @@ PICTURE = ROOT / "book/_static/house.svg"
 LOOK = ROOT / "CONTRIBUTING.md"
 START, END = "<!-- look: written by `make house` -->\n", "<!-- end of look -->"
 CORE = "core"
-ROOMS = ("cli", "pages", "sweeps", "study", "runs", "data", "evaluation", CORE, "support")  # from the top
+ROOMS = ("cli", "pages", "sweeps", "second", "study", "runs", "data", "evaluation", CORE, "support")  # from the top
 WIDTH, LINE, CHARACTERS = 400, 17, 49  # of the picture; characters of a line, in the widest of common fonts
 ALT = (
     "The rooms of nbutils as floors, from the command line at the top to support at the bottom, each with its files "

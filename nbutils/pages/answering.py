@@ -12,12 +12,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from nbutils.data.datasets import TITLES, load_dataset
-from nbutils.study.answers import Answer, course, joint_answers, read_answers, sound, values_of
-from nbutils.study.candidates import FAMILIES, NEEDS
-from nbutils.study.leaderboard import BOARD, ONE_NUMBER, refutations, zoo_axes
-from nbutils.study.questions import rules_digest
-from nbutils.study.replication import RULES_COMMIT, SECOND, committed_second
-from nbutils.study.second import Tables, read_tables
+from nbutils.second.answers import Answer, course, joint_answers, read_answers, sound, values_of
+from nbutils.second.candidates import FAMILIES, NEEDS
+from nbutils.second.leaderboard import BOARD, ONE_NUMBER, refutations, zoo_axes
+from nbutils.second.networks import Tables, read_tables
+from nbutils.second.questions import rules_digest
+from nbutils.second.replication import RULES_COMMIT, SECOND, committed_second
 from nbutils.support.checks import shown
 from nbutils.support.display import (
     GREY,
@@ -73,9 +73,9 @@ class Found:
     Attributes:
         dataset: its name.
         title: what a page calls it.
-        tables: see :class:`nbutils.study.second.Tables`.
+        tables: see :class:`nbutils.second.networks.Tables`.
         answers: by name of the question, p values adjusted together with those of other data sets where there are any.
-        board: the leaderboard, see :func:`nbutils.study.leaderboard.leaderboard`; without rows where there is no zoo.
+        board: the leaderboard, see :func:`nbutils.second.leaderboard.leaderboard`; without rows where there is no zoo.
     """
 
     dataset: str

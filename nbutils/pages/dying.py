@@ -14,7 +14,7 @@ from nbutils.data.catalogue import parse_name
 from nbutils.data.datasets import TITLES
 from nbutils.data.datasheets import brightness_table, read_datasheet
 from nbutils.pages.answering import open_all
-from nbutils.study.answers import sound
+from nbutils.second.answers import sound
 from nbutils.study.archive import REFERENCE, SMALL, archive_folder, has_archive, read_archive, reference_study
 from nbutils.support.arguments import checked
 from nbutils.support.display import figure_style

@@ -281,8 +281,8 @@ def community_selectivity(answers: pd.DataFrame) -> pd.DataFrame:
     """How selective the communities of a network are for classes, and for how many, epoch by epoch.
 
     Args:
-        answers: one row per run, epoch and community: `labels`, `run`, `epoch`, `neurons`, `answers_to`, `preference`,
-            as in the extra "answers".
+        answers: one row per run, epoch and community: `labels`, `run`, `epoch`, `neurons`, `selective_for`,
+            `preference`, as in the extra "selectivity".
 
     Returns:
         One row per run and epoch that has communities: `labels`, `run`, `epoch`, `selectivity` (mean over communities
@@ -295,16 +295,16 @@ def community_selectivity(answers: pd.DataFrame) -> pd.DataFrame:
 
     Examples:
         >>> rows = pd.DataFrame({"labels": "true", "run": "a", "epoch": 1, "neurons": [6, 4, 2]})
-        >>> rows = rows.assign(answers_to=[3, 3, 5], preference=[0.5, 0.25, 1.0])
+        >>> rows = rows.assign(selective_for=[3, 3, 5], preference=[0.5, 0.25, 1.0])
         >>> community_selectivity(rows)[["selectivity", "communities", "classes"]].values.tolist()
         [[0.5, 2.0, 1.0]]
     """
-    numbers = ("neurons", "answers_to", "preference")
+    numbers = ("neurons", "selective_for", "preference")
     counted = as_frame(answers, ("labels", "run", "epoch"), "answers", numbers=numbers)["neurons"] >= LEAST
     rows = answers.assign(
         weighted=answers["preference"] * answers["neurons"],
         counted=counted,
-        answered=answers["answers_to"].where(counted & (answers["answers_to"] >= 0)),
+        answered=answers["selective_for"].where(counted & (answers["selective_for"] >= 0)),
     )
     found = rows.groupby(["labels", "run", "epoch"], sort=False, observed=True, as_index=False).agg(
         weighted=("weighted", "sum"),
@@ -365,17 +365,17 @@ def class_names(answers: pd.DataFrame, classes: Sequence[str]) -> dict[int, str]
     """What to write beside the communities of one network at one epoch: the class that each is selective for.
 
     Args:
-        answers: rows of the extra "answers" of one run and epoch.
+        answers: rows of the extra "selectivity" of one run and epoch.
         classes: names of the classes.
 
     Returns:
         Name per identity, as :func:`short_name` writes it; "no class" for one that never fires.
 
     Examples:
-        >>> class_names(pd.DataFrame({"community": [4, 7], "answers_to": [1, -1]}), ["cat", "sea_horse"])
+        >>> class_names(pd.DataFrame({"community": [4, 7], "selective_for": [1, -1]}), ["cat", "sea_horse"])
         {4: 'sea horse', 7: 'no class'}
     """
-    pairs = zip(answers["community"], answers["answers_to"], strict=True)
+    pairs = zip(answers["community"], answers["selective_for"], strict=True)
     return {int(name): short_name(classes[kind]) if kind >= 0 else "no class" for name, kind in pairs}
 
 

@@ -18,7 +18,7 @@ from nbutils.data.datasets import Dataset
 from nbutils.data.datasheets import readable
 from nbutils.graphs import to_networkx
 from nbutils.support.display import GREY, figure_style, in_figure
-from nbutils.tracking import answers_to
+from nbutils.tracking import selective_for
 
 
 def sample_images(data: Dataset, per_class: int = 2) -> Figure:
@@ -91,7 +91,7 @@ def class_brightness(table: pd.DataFrame) -> Figure:
 
 def community_classes(fired: np.ndarray, labels: np.ndarray, communities: np.ndarray, classes: Sequence[str]) -> Figure:
     """How often the neurons of each community fire on each class, relative to their mean rate."""
-    found = answers_to(fired, labels, communities)
+    found = selective_for(fired, labels, communities)
     relative = found[np.unique(labels)].to_numpy()
     names = [readable(name) for name in classes]
     longest = max(map(len, names))

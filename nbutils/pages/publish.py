@@ -18,8 +18,8 @@ from ruamel.yaml import YAML, YAMLError
 
 from nbutils.data.catalogue import join_names, parse_name
 from nbutils.runs.spec import known_dataset
+from nbutils.second.replication import committed_second
 from nbutils.study.archive import REFERENCE, RESULTS, has_archive, has_tables
-from nbutils.study.replication import committed_second
 from nbutils.study.study import Study
 from nbutils.support.files import file_digest, replace_file
 from nbutils.support.provenance import digest_of

@@ -295,5 +295,5 @@ def _with_extras(task: Task, taken_apart: bool) -> Task:
         return replace(task, extras=(*task.extras, "specifications"))
     if taken_apart and task.run.labels == CONDITIONS[0]:
         kept = task.run.model_copy(update={"checkpoints": True})
-        return replace(task, run=kept, extras=(*task.extras, "evolution", "answers", "reconstruction"))
-    return replace(task, extras=(*task.extras, "evolution", "answers"))
+        return replace(task, run=kept, extras=(*task.extras, "evolution", "selectivity", "reconstruction"))
+    return replace(task, extras=(*task.extras, "evolution", "selectivity"))

@@ -78,7 +78,7 @@ def active_verdicts(results: Sequence[Results], evidence: Sequence[Evidence]) ->
         `all neurons` and with `active neurons`.
     """
     silent, alone = {}, {}
-    for result in (r for r in results if "living" in r.extras):
+    for result in (r for r in results if "active" in r.extras):
         table = with_active(result).conditions()
         last = table[(table["labels"] == "true") & (table["epoch"] == table["epoch"].max())]
         silent[result.dataset] = last["dead_share"].mean()
@@ -111,7 +111,7 @@ def active_table(results: Results) -> pd.DataFrame:
     """The tests of H1 on the graph of all neurons and on that of active ones.
 
     Args:
-        results: of one data set, with the extra "living".
+        results: of one data set, with the extra "active".
 
     Returns:
         One row per test with true labels: `test`, `effect`, and the estimates with their 95 % intervals as text.

@@ -1,4 +1,4 @@
-"""What is measured on some runs only: how communities change, living neurons, specifications, the released code."""
+"""What is measured on some runs only: how communities change, active neurons, specifications, the released code."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ import pandas as pd
 
 from nbutils.communities import detect_communities, well_defined_communities
 from nbutils.data.datasets import balanced_indices, probe_indices
-from nbutils.measures import measure_living
+from nbutils.measures import measure_active
 from nbutils.paper import released_entropy, released_graph
 from nbutils.runs.models import HIDDEN_LAYERS
 from nbutils.runs.run import Run, run_address
 from nbutils.runs.spec import RunSpec
 from nbutils.study.measure_run import partitions_of
-from nbutils.study.specifications import evaluate_all
+from nbutils.study.specifications import DETAILS, evaluate_all
 from nbutils.support.code import code_digest
 from nbutils.support.provenance import digest_of, environment, provenance
 from nbutils.support.store import Store
-from nbutils.tracking import answers_to, compare_partitions, flexibility, track_communities
+from nbutils.tracking import compare_partitions, flexibility, selective_for, track_communities
 
 __all__ = ["EXTRAS", "VARIANTS", "Found", "extra", "extra_code", "has_extra"]
 
 IMAGES = 5_000  # of the training set, equally many of each class, on which the released code is rebuilt
 NULL_DRAWS = 3
-QUIRKS = ("last_class_edges", "frequency_threshold", "index_slips")
 # Switches of the released code: those of the graph, and whether bins are strict.
 VARIANTS: dict[str, tuple[tuple[str, ...], bool]] = {
     "the paper's": ((), False),
@@ -36,7 +35,7 @@ VARIANTS: dict[str, tuple[tuple[str, ...], bool]] = {
     "frequency as threshold": (("frequency_threshold",), False),
     "index slips": (("index_slips",), False),
     "strict bins": ((), True),
-    "all of them": (QUIRKS, True),
+    "all of them": (DETAILS, True),
 }
 
 
@@ -63,8 +62,9 @@ def extra(run: Run, name: str) -> Found:
     Returns:
         "evolution": per epoch from the second on, what :func:`nbutils.tracking.compare_partitions` says of it and the
         one before, and `flexibility`, the share of neurons that changed their community; array `tracked`, identity of
-        each neuron's community at every epoch. "answers": per epoch and community its size, the class that it answers
-        to and how clearly. "living": before and after training, see :func:`nbutils.measures.measure_living`.
+        each neuron's community at every epoch. "selectivity": per epoch and community its size, the class that it is
+        selective for and how strongly. "active": before and after training, see
+        :func:`nbutils.measures.measure_active`.
         "specifications": `specification` and `value` of the trained network, see
         :func:`nbutils.study.specifications.evaluate_all`. "reconstruction": per epoch and variant of the released code
         (`VARIANTS`) `modularity`, `null_circular`, `well_defined` and `entropy`; needs checkpoints.
@@ -113,18 +113,18 @@ def _evolution(run: Run) -> Made:
     return rows, {"tracked": tracked.astype(np.int16)}
 
 
-def _answers(run: Run) -> Made:
+def _selectivity(run: Run) -> Made:
     tracked, found = extra(run, "evolution").arrays["tracked"], []
     for epoch, communities in zip(run.history["epoch"], tracked, strict=True):
-        table = answers_to(run.fired(int(epoch)), run.probe_labels, communities)
-        found.append(table[["community", "neurons", "answers_to", "preference"]].assign(epoch=int(epoch)))
+        table = selective_for(run.fired(int(epoch)), run.probe_labels, communities)
+        found.append(table[["community", "neurons", "selective_for", "preference"]].assign(epoch=int(epoch)))
     return pd.concat(found, ignore_index=True), {}
 
 
-def _living(run: Run) -> Made:
+def _active(run: Run) -> Made:
     rows = []
     for epoch in (0, run.last_epoch):
-        found = measure_living(run.fired(epoch), run.probe_labels, np.random.default_rng([run.spec.seed, epoch]))
+        found = measure_active(run.fired(epoch), run.probe_labels, np.random.default_rng([run.spec.seed, epoch]))
         rows.append({"epoch": epoch, **found})
     return pd.DataFrame(rows), {}
 
@@ -146,19 +146,21 @@ def _reconstruction(run: Run) -> Made:
         ends = epoch in (0, run.last_epoch)
         shifted = [_shifted(activations, rng) for _ in range(NULL_DRAWS if ends else 0)]
         entropies = {strict: float(released_entropy(activations, strict_bins=strict).sum()) for strict in (False, True)}
-        graphs = {quirks: _rebuilt(activations, labels, run.layers, quirks, shifted) for quirks, _ in VARIANTS.values()}
+        graphs = {
+            details: _rebuilt(activations, labels, run.layers, details, shifted) for details, _ in VARIANTS.values()
+        }
         rows += [
-            {"epoch": epoch, "variant": variant, **graphs[quirks], "entropy": entropies[strict]}
-            for variant, (quirks, strict) in VARIANTS.items()
+            {"epoch": epoch, "variant": variant, **graphs[details], "entropy": entropies[strict]}
+            for variant, (details, strict) in VARIANTS.items()
         ]
     return pd.DataFrame(rows), {}
 
 
 def _rebuilt(
-    activations: np.ndarray, labels: np.ndarray, layers: np.ndarray, quirks: tuple[str, ...], nulls: list[np.ndarray]
+    activations: np.ndarray, labels: np.ndarray, layers: np.ndarray, details: tuple[str, ...], nulls: list[np.ndarray]
 ) -> dict[str, float]:
-    """The released code's graph with some of its quirks: modularity, that of its null, well-defined communities."""
-    switches = {quirk: quirk in quirks for quirk in QUIRKS}
+    """The released code's graph with some of its details: modularity, that of its null, well-defined communities."""
+    switches = {detail: detail in details for detail in DETAILS}
     graph = released_graph(activations, labels, layers, **switches)
     found = detect_communities(graph)
     drawn = [released_graph(null, labels, layers, **switches) for null in nulls]
@@ -188,8 +190,8 @@ def _shifted(activations: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 EXTRAS: dict[str, Callable[[Run], Made]] = {
     "evolution": _evolution,
-    "answers": _answers,
-    "living": _living,
+    "selectivity": _selectivity,
+    "active": _active,
     "specifications": _specifications,
     "reconstruction": _reconstruction,
 }

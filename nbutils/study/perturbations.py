@@ -92,9 +92,9 @@ def with_active(results: Results) -> Results:
     Args:
         results: of one data set; returned as they are where nothing was.
     """
-    if "living" not in results.extras:
+    if "active" not in results.extras:
         return results
-    named = results.extras["living"][["run", "epoch", *ACTIVE]].rename(columns={n: f"{n}_active" for n in ACTIVE})
+    named = results.extras["active"][["run", "epoch", *ACTIVE]].rename(columns={n: f"{n}_active" for n in ACTIVE})
     table = results.table.merge(named.astype({"run": object}), on=["run", "epoch"], how="left", validate="one_to_one")
     return replace(results, table=table)
 

@@ -53,7 +53,7 @@ FACTORS = {
 DENSITIES, RULES = (0.02, 0.05, 0.1), ("top:0.05", "top-decile", "top:0.2", "positive")
 GRAPHS = ("phi", "PPMI", "disparity", "adjacent layers", "within layers")
 WIDTH = 512  # of the paper's layers: its S neurons are given as a share of this
-QUIRKS = ("last_class_edges", "frequency_threshold", "index_slips")
+DETAILS = ("last_class_edges", "frequency_threshold", "index_slips")
 PLUG_IN, CORRECTED = "plug-in", "Miller-Madow"
 RULE_NAMES = {"top-decile": "top 10 %", "top:0.05": "top 5 %", "top:0.2": "top 20 %", "positive": "positive"}
 ALLOWED = {
@@ -92,7 +92,7 @@ class Specification:
             H3. A null needs a rule of firing.
         correction: "plug-in" or "Miller-Madow"; empty where there is nothing to correct.
         bins: bins of an entropy of activation sizes; 0 for others.
-        quirks: switches of :func:`nbutils.paper.released_graph` that are on.
+        details: switches of :func:`nbutils.paper.released_graph` that are on.
         primary: whether this is the specification that the verdict is about.
 
     Raises:
@@ -110,7 +110,7 @@ class Specification:
     null: str = ""
     correction: str = ""
     bins: int = 0
-    quirks: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
     primary: bool = False
 
     def __post_init__(self) -> None:
@@ -127,8 +127,8 @@ class Specification:
             firing_share(self.firing or "positive")
         except ValueError as error:
             raise ValueError(f"firing: {error}") from None
-        if unknown := [name for name in self.quirks if name not in QUIRKS]:
-            raise ValueError(f"quirks must be of {', '.join(QUIRKS)}, received {shown(unknown[0])}")
+        if unknown := [name for name in self.details if name not in DETAILS]:
+            raise ValueError(f"details must be of {', '.join(DETAILS)}, received {shown(unknown[0])}")
         if (self.hypothesis == "H2") != (self.measure == "modularity"):
             raise ValueError(f"measure must be modularity for H2 and an entropy for H3, received {self.measure!r}")
         if self.hypothesis == "H2" and not (self.graph and self.algorithm and self.null):
@@ -148,7 +148,7 @@ class Specification:
         """What was chosen, for people; keys as in `FACTORS`, only those that apply."""
         words = {
             "measure": self.measure if self.hypothesis == "H3" else "",
-            "graph": self.graph + (f", {self.quirks[0].replace('_', ' ')}" if len(self.quirks) == 1 else ""),
+            "graph": self.graph + (f", {self.details[0].replace('_', ' ')}" if len(self.details) == 1 else ""),
             "kept": self._kept,
             "firing": RULE_NAMES.get(self.firing, self.firing),
             "communities": self.algorithm + (f", resolution {self.resolution:g}" if self.algorithm == "Leiden" else ""),
@@ -266,7 +266,7 @@ def _searches() -> list[Specification]:
 
 
 def _papers() -> list[Specification]:
-    """The paper's graph: sizes S, resolutions, another search and rule, nulls; and the released code's quirks."""
+    """The paper's graph: sizes S, resolutions, another search and rule, nulls; and details of the released code."""
     paper = _but(graph="paper's", share=50 / WIDTH, firing="positive")
     released = replace(paper, graph="released code's", firing="")
     return [
@@ -275,8 +275,8 @@ def _papers() -> list[Specification]:
         replace(paper, algorithm="label propagation"),
         replace(paper, firing="top-decile"),
         *(replace(paper, null=null) for null in ("circular shift", "within-class shuffle")),
-        replace(released, quirks=QUIRKS),
-        *(replace(released, quirks=(quirk,)) for quirk in QUIRKS),
+        replace(released, details=DETAILS),
+        *(replace(released, details=(detail,)) for detail in DETAILS),
     ]
 
 
@@ -405,7 +405,7 @@ class _Network:
         return self.once(("fired", rule, neurons), lambda: whole[:, self.part(neurons)])
 
     def graph(self, one: Specification) -> sp.csr_array:
-        key = ("graph", one.graph, one.share, one.firing, one.neurons, one.quirks)
+        key = ("graph", one.graph, one.share, one.firing, one.neurons, one.details)
         return self.once(key, lambda: self.build(one, self.fired(one.firing, one.neurons) if one.firing else None))
 
     def build(self, one: Specification, fired: np.ndarray | None) -> sp.csr_array:
@@ -425,7 +425,7 @@ BUILDERS: dict[str, Callable[..., sp.csr_array]] = {
     "within layers": lambda fired, values, labels, layers, one: within_layer_graph(fired, layers, one.share),
     "paper's": lambda fired, values, labels, layers, one: paper_graph(fired, labels, layers, one.share),
     "released code's": lambda fired, values, labels, layers, one: released_graph(
-        values, labels, layers, one.share, **{quirk: quirk in one.quirks for quirk in QUIRKS}
+        values, labels, layers, one.share, **{detail: detail in one.details for detail in DETAILS}
     ),
 }
 

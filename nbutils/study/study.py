@@ -85,9 +85,9 @@ class Study(Parameters):
     def tasks(self) -> list[Task]:
         """All runs: conditions first. Runs that only the noise grid needs are measured at both ends, without nulls.
 
-        Living neurons are measured alone only at the usual density.
+        Active neurons are measured alone only at the usual density.
         """
-        extras = ("living",) if self.density == MeasureSpec().density else ()
+        extras = ("active",) if self.density == MeasureSpec().density else ()
         full = MeasureSpec(density=self.density)
         light = MeasureSpec(density=self.density, null_draws=0, every_epoch=False)
         seeds = range(self.first_seed, self.first_seed + self.seeds)

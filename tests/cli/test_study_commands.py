@@ -35,7 +35,7 @@ def test_a_study_is_planned_computed_and_resumed(small, tmp_path, capsys):
     assert "Tables of 4 runs, 0 of them failed" in capsys.readouterr().out
     results = read_archive(folder, "plantvillage")
     assert sorted(results.runs["parts"]) == ["conditions", "conditions", "hurried", "memorising"]
-    assert set(results.extras) == {"living", "evolution", "answers"}
+    assert set(results.extras) == {"active", "evolution", "selectivity"}
     sums = (folder.parent / SUMS).read_text("utf-8")
     assert sum(line.endswith("  plantvillage/runs.parquet") for line in sums.splitlines()) == 1
     before = {path.name: path.read_bytes() for path in folder.iterdir()}

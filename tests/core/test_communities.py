@@ -102,16 +102,16 @@ def test_isolated_neurons_are_no_community():
     assert found.labels.tolist() == [0, 0, 0, 1, 1, 1, -1, -1, -1]
     assert found.consensus.tolist() == found.labels.tolist()
     assert found.count == 2
-    assert found.coverage == pytest.approx(6 / 9)
+    assert found.connected_share == pytest.approx(6 / 9)
     assert found.agreement == 1.0
 
 
 def test_empty_graph():
     found = detect_communities(np.zeros((3, 3)))
     assert (found.labels == -1).all()
-    assert (found.modularity, found.agreement, found.coverage, found.count) == (0.0, 1.0, 0.0, 0)
+    assert (found.modularity, found.agreement, found.connected_share, found.count) == (0.0, 1.0, 0.0, 0)
     assert (found.consensus == -1).all()
-    assert detect_communities(np.zeros((0, 0))).coverage == 0.0
+    assert detect_communities(np.zeros((0, 0))).connected_share == 0.0
 
 
 def test_communities_are_numbered_by_size_and_reproducible(rng):

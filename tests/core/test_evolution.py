@@ -13,13 +13,13 @@ from nbutils.stats import correlation, resampled_spearman
 from nbutils.tracking import (
     SAME,
     against_chance,
-    answers_to,
     best_matching,
     between_searches,
     community_events,
     compare_partitions,
     flexibility,
     members,
+    selective_for,
     track_communities,
 )
 
@@ -231,8 +231,8 @@ def test_answers(rng):
     communities = np.array([0, 0, 1, 1, 1, -1, 2])
     fired = rng.random((60, 7)) < np.where(classes[:, None] == np.array([2, 2, 5, 5, 5, 7, 7]), 0.9, 0.2)
     fired[:, 6] = False
-    found = answers_to(fired, classes, communities)
-    assert found["answers_to"].tolist() == [2, 5, -1]
+    found = selective_for(fired, classes, communities)
+    assert found["selective_for"].tolist() == [2, 5, -1]
     assert found["neurons"].tolist() == [2, 3, 1]
     rates = np.array([[fired[classes == k][:, communities == c].mean() for c in range(3)] for k in (2, 5, 7)])
     assert found["preference"].tolist() == pytest.approx(class_selectivity(rates).tolist())
@@ -264,7 +264,7 @@ def test_resampled_and_partial_correlations(rng):
         (lambda: track_communities([[0, 1]], minimum=-1), "received -1"),
         (lambda: community_events([0], [0], change=-1), "change at least 0, received .* and -1"),
         (lambda: against_chance([0], [0], None, draws=0), "draws must be a whole number from 1 to 100000, received 0"),
-        (lambda: answers_to([[1, 0]], [0], [0]), r"communities must have shape \(2,\), received \(1,\)"),
+        (lambda: selective_for([[1, 0]], [0], [0]), r"communities must have shape \(2,\), received \(1,\)"),
     ],
 )
 def test_wrong_input(call, message):

@@ -17,7 +17,7 @@ from nbutils.entropy import (
     total_correlation,
 )
 from nbutils.graphs import activation_pattern_graph
-from nbutils.measures import MeasureSpec, class_cells, measure_living, measure_matched
+from nbutils.measures import MeasureSpec, class_cells, measure_active, measure_matched
 from nbutils.tracking import class_agreement
 
 SPEC = MeasureSpec(density=0.2, seeds=2, null_draws=3)
@@ -34,9 +34,9 @@ def test_parts_add_up_and_all_active_neurons_are_those_that_live(rng):
     fired = np.hstack([preferring(rng, labels), np.zeros((300, 25), bool)])
     found = measure_matched(fired, labels, rng=1, spec=SPEC)
     assert found["class_part"] + found["remainder"] == pytest.approx(found["modularity"] - found["null_circular"])
-    living = measure_living(fired, labels, np.random.default_rng(1), SPEC)
-    assert found["active"] == found["neurons"] == living.pop("living") == 60
-    assert living.items() <= found.items()
+    active = measure_active(fired, labels, np.random.default_rng(1), SPEC)
+    assert found["active"] == found["neurons"] == active.pop("active") == 60
+    assert active.items() <= found.items()
 
 
 def test_class_preference_is_the_first_part_and_what_classes_do_not_explain_the_second(rng):

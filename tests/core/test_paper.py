@@ -54,7 +54,7 @@ def test_every_switch_does_what_it_says(network, keep, last_class_edges, frequen
 
 
 @pytest.mark.parametrize("keep", [0.2, 50 / 512, 1.0])
-def test_without_quirks_it_is_the_papers_graph(network, keep):
+def test_without_details_it_is_the_papers_graph(network, keep):
     values, labels, layers = network
     plain = paper_graph(values > 0, labels, layers, keep)
     bare = released_graph(values, labels, layers, keep, **OFF)

@@ -46,7 +46,7 @@ def tables_here(reference_tables: Path, tmp_path: Path) -> Callable[[], None]:
 
 
 def _with_extras(task: Task) -> Task:
-    extras = [*(("evolution", "answers") if "conditions" in task.parts else ())]
+    extras = [*(("evolution", "selectivity") if "conditions" in task.parts else ())]
     extras += ["specifications"] if "noise" in task.parts else []
     if task.run.labels != "true":
         return replace(task, extras=tuple(extras))

@@ -1,73 +1,213 @@
+"""Pages of the second study: what they say is what the answers and leaderboards hold."""
+
 from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
-from nbutils.pages.evolution import class_names, community_selectivity, short_name, shuffled_classes
-from nbutils.tracking import answers_to
+from nbutils.data.datasets import load_dataset
+from nbutils.evaluation.reliability import Reliability
+from nbutils.evaluation.words import Estimate
+from nbutils.pages import answering, dying, landing
+from nbutils.pages.answering import Found, decisions, open_all, open_one
+from nbutils.runs.models import build_model
+from nbutils.second.answers import Answer
+from nbutils.second.networks import Tables
+from nbutils.second.questions import QUESTIONS, rules_digest
+from nbutils.second.replication import RULES_COMMIT
 
-
-def answers(*rows, labels="true"):
-    """A made-up extra "answers"."""
-    columns = ["run", "epoch", "community", "neurons", "answers_to", "preference"]
-    return pd.DataFrame(rows, columns=columns).assign(labels=labels)
-
-
-TWO_EPOCHS = answers(
-    ("a", 0, 0, 5, 1, 0.2),
-    ("a", 0, 1, 5, 1, 0.4),
-    ("a", 4, 0, 9, 2, 1.0),
-    ("a", 4, 2, 3, 0, 0.5),
-    ("a", 4, 3, 2, 1, 0.0),
-)
-
-
-def test_selectivity_by_hand():
-    found = community_selectivity(TWO_EPOCHS).set_index("epoch")
-    assert found.loc[0, "selectivity"] == pytest.approx(3 / 10)
-    assert found.loc[4, "selectivity"] == pytest.approx((9 + 1.5) / 14)
-    assert found["communities"].tolist() == [2, 2], "two neurons are too few"
-    assert found["classes"].tolist() == [1, 2]
+ROWS = {  # measure, what a page calls it, family, needs, rho with its interval, detects, cost
+    "modularity": ("modularity Q", "communities", "labels", 0.05, -0.1, 0.2, 0.9, 1.0),
+    "active_entropy": ("binned entropy per active neuron", "entropy", "images", -0.4, -0.6, -0.2, 0.7, 0.1),
+    "block_entropy": ("entropy of blocks of six", "entropy", "images", -0.1, -0.3, 0.1, 0.6, 0.1),
+    "linear_probe": ("linear probe, last layer", "representation", "labels", 0.9, 0.8, 0.95, 0.8, 2.0),
+    "train_loss": ("training loss (log)", "training", "training", -0.3, -0.5, -0.1, 0.99, 0.0),
+}
 
 
-def test_a_community_that_never_fires_is_selective_for_no_class():
-    found = community_selectivity(answers(("a", 0, 0, 5, -1, 0.0), ("a", 0, 1, 5, 3, 1.0)))
-    assert found[["communities", "classes", "selectivity"]].values.tolist() == [[2, 1, 0.5]]
+def board(sign: int = 1) -> pd.DataFrame:
+    columns = ["measure", "called", "family", "needs", "rho", "low", "high", "detects", "seconds"]
+    table = pd.DataFrame([(name, *row) for name, row in ROWS.items()], columns=columns)
+    if sign < 0:
+        table["rho"], table["low"], table["high"] = -table["rho"], -table["high"], -table["low"]
+    more = {"measurable": True, "noise_rho": 0.5, "reliability": 0.9, "adjusted": 0.01, "granulated": 0.1, "gain": 0.0}
+    return table.assign(**more, detects_low=table["detects"] - 0.05)
 
 
-def test_selectivity_keeps_networks_apart():
-    both = pd.concat([TWO_EPOCHS, TWO_EPOCHS.assign(run="b", labels="random")])
-    found = community_selectivity(both)
-    assert len(found) == 4
-    assert found["selectivity"].tolist()[:2] == found["selectivity"].tolist()[2:]
+def found(dataset: str = "kmnist", value: float = 0.05, sign: int = 1) -> Found:
+    """A data set on which every question has the same estimate."""
+    estimate = Estimate(value, value - 0.01, value + 0.01, (value - 0.008, value + 0.008), 0.001)
+    half = Reliability(0.9, 0.95, 0.4, "")
+    answers = [Answer(dataset, q, estimate, half, 300, 2, True, 0.01) for q in QUESTIONS]
+    networks = pd.DataFrame({"run": ["a"], "designs": ["small"], "commit": ["abc"], "time": ["2026-11-23T03:20:00"]})
+    none = pd.DataFrame()
+    tables = Tables(networks, none, none, none)
+    return Found(dataset, dataset.upper(), tables, {a.question.name: a for a in answers}, board(sign))
 
 
-def test_shuffled_classes_remove_a_preference_and_leave_chance(rng):
-    labels = np.repeat([0, 1], 500)
-    communities = np.repeat([0, 1], 10)
-    fired = rng.random((1000, 20)) < np.where(labels[:, None] == communities, 0.4, 0.02)
-    real = np.average(answers_to(fired, labels, communities)["preference"])
-    chance = shuffled_classes(fired, labels, communities, rng)
-    assert real > 0.8
-    assert 0 < chance < 0.15
-    assert np.isnan(shuffled_classes(fired, labels, np.full(20, -1), rng))
-    with pytest.raises(ValueError, match="labels"):
-        shuffled_classes(fired, labels[:5], communities, rng)
+def test_a_finding_has_every_question_with_its_word():
+    one = found()
+    for hypothesis in ("H1", "H2", "H3"):
+        said = one.finding(hypothesis)
+        own = [answer for answer in one.answers.values() if answer.question.hypothesis == hypothesis]
+        assert len(re.findall(r"\*\*(.+?)\*\* \(0\.05\)", said)) == len(own)
+    boxes = one.show_finding().text
+    assert boxes.count("nb-callout") == 3
+    assert "within runs" not in boxes, "the box holds what decides"
+    few = replace(one, answers={name: replace(a, enough=False) for name, a in one.answers.items()})
+    assert few.show_finding().text.count("too few networks") == 3
+    assert rules_digest() in one.source
+    assert RULES_COMMIT in one.source
 
 
-def test_shuffled_classes_weigh_communities_by_their_neurons(rng):
-    fired = np.zeros((40, 4), dtype=bool)
-    fired[:, 3] = rng.random(40) < 0.3
-    labels = np.arange(40) % 2
-    alone = shuffled_classes(fired, labels, [-1, -1, -1, 0], np.random.default_rng(1))
-    beside = shuffled_classes(fired, labels, [1, 1, 1, 0], np.random.default_rng(1))
-    assert beside == pytest.approx(alone / 4), "three silent neurons of four"
+def test_the_landing_page_counts_words_and_spans_estimates():
+    studies = [found(value=0.05), found("mnist", value=-0.3), replace(found("digits"), board=pd.DataFrame())]
+    text = landing.answer_text(studies)
+    assert text.splitlines()[0] == landing.START
+    assert text.splitlines()[-1] == landing.END
+    assert len(re.findall(r"^\d\. \*\*", text, re.MULTILINE)) == 5
+    assert "On KMNIST and MNIST the graph" in text, "without a zoo, a data set is not told of"
+    text = " ".join(text.split(landing.START)[1].split())
+    assert "correlation with accuracy is −0.30 to 0.05 (*contradicted* on 1, *no association* on 1 of 2)." in text
+    assert "**Modularity is nowhere shown to tell which network performs better.**" in text
+    assert "**One entropy or the other falls as performance rises on some data sets.**" in text
+    assert "**Communities are there.**" in text, "beyond chance on one of two"
+    assert "strongest is *linear probe, last layer*, with a rank correlation of 0.90" in " ".join(text.split())
+    assert "wrong labels.** The area" in text
+    assert "is 0.90 for modularity; 2 of 5 measures reach 0.9 or more." in text
+    rows = [line for line in landing.answer_text(studies).splitlines() if line.startswith("| ")]
+    assert len(rows) == 2 + 2
+    assert "**contradicted** −0.30" in rows[3]
+    assert "2 networks" in text
 
 
-def test_names_for_a_figure():
-    rows = answers(("a", 0, 5, 9, 1, 0.5), ("a", 0, 8, 9, -1, 0.0))
-    assert class_names(rows, ["x", "Tomato__Target_Spot"]) == {5: "Tomato Target Spot", 8: "no class"}
-    assert short_name("abc") == "abc"
-    assert short_name("a" * 24) == "a" * 24
-    assert len(short_name("a" * 25)) == 24
+def test_nothing_studied_is_said():
+    assert "No data set has been studied yet." in landing.answer_text([])
+
+
+def test_the_answer_is_written_between_its_marks(tmp_path):
+    for place in landing.PLACES:
+        (tmp_path / place).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / place).write_text(f"before\n{landing.START}\nold\n{landing.END}\nafter\n", "utf-8")
+    landing.write_answer(tmp_path, [found()])
+    first = (tmp_path / "README.md").read_text("utf-8")
+    assert first.startswith(f"before\n{landing.START}\n")
+    assert first.endswith(f"{landing.END}\nafter\n")
+    assert "old" not in first
+    landing.write_answer(tmp_path, [found()])
+    assert (tmp_path / "README.md").read_text("utf-8") == first
+    (tmp_path / "README.md").write_text("nothing", "utf-8")
+    with pytest.raises(ValueError, match=r"README\.md needs the two lines"):
+        landing.write_answer(tmp_path, [found()])
+
+
+def test_a_decision_needs_one_sign_everywhere():
+    both = pd.concat([found(name).board.assign(dataset=name) for name in ("A", "B")])
+    table = decisions(both, least=0.2).set_index(["aim", "what you have"])
+    performance, noise = table.loc["predict performance"], table.loc["detect wrong labels"]
+    assert performance["use"].tolist() == [
+        "training loss (log)",
+        "binned entropy per active neuron",
+        "linear probe, last layer",
+    ]
+    assert noise["use"].tolist() == ["training loss (log)"] * 3, "the cheapest and the best"
+    assert performance["seconds"].tolist() == [0.0, 0.1, 2.0]
+    torn = pd.concat([board().assign(dataset="A"), board(-1).assign(dataset="B")])
+    assert decisions(torn, least=0.2)["use"].tolist()[:3] == ["none"] * 3
+    assert decisions(both, least=0.99)["use"].tolist()[:3] == ["none"] * 3
+
+
+def test_figures_show_every_measure(rng):
+    one = found()
+    dots = answering.worth_figure([one]).axes[0].lines
+    assert sum(len(line.get_xdata()) for line in dots) == len(ROWS)
+    forest = answering.forest_figure([one, found("mnist")]).axes[0]
+    assert [text.get_text() for text in forest.get_yticklabels()][:3] == list(answering.OURS.values())
+    assert len(forest.collections) == 2
+
+
+def test_unknown_tables_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"tables of the second study are committed of .*, received 'nothing'"):
+        open_all(["nothing"])
+    with pytest.raises(FileNotFoundError, match=r"has no networks\.parquet; run python -m nbutils replicate"):
+        open_one("kmnist", str(tmp_path))
+
+
+def test_committed_tables_agree_with_their_answers(root: Path):
+    """What is committed was concluded from the tables beside it."""
+    for one in open_all():
+        networks, _ = answering.sound(one.tables, "small", "true")
+        if len(one.board):
+            values = answering.values_of(one.tables, networks, ["modularity"])["modularity"]
+            listed = one.board.set_index("measure").loc["modularity"]
+            whole = np.isfinite(values.to_numpy())
+            accuracy = networks["accuracy"].reset_index(drop=True)[whole]
+            assert values[whole].corr(accuracy, method="spearman") == pytest.approx(listed["rho"])
+            assert one.answers["H2 performance"].estimate.value == pytest.approx(listed["rho"])
+            assert one.answers["H2 performance"].networks == whole.sum()
+
+
+def test_dead_neurons_are_those_that_nothing_makes_positive(rng):
+    network = build_model("mlp:6-4", 3, 2).eval()
+    inputs = torch.from_numpy(rng.random((50, 3)).astype(np.float32))
+    with torch.no_grad():
+        network[0].linear.weight.abs_()
+        network[0].linear.bias[:] = torch.tensor([-9.0, -9.0, 9.0, 9.0, 9.0, 9.0])
+        network[1].linear.weight.zero_()
+        network[1].linear.bias[:] = torch.tensor([-1.0, 1.0, 1.0, 1.0])
+    assert dying.dead_by_layer(network, inputs) == [pytest.approx(2 / 6), 0.25]
+
+
+def test_the_sum_of_mean_inputs_is_that_of_the_images():
+    for name in ("digits", "mnist-5k"):
+        assert dying.mean_sum(name) == pytest.approx(load_dataset(name).train_inputs.mean(axis=0).sum(), rel=1e-4)
+    assert dying.mean_sum("plantvillage@32") == pytest.approx(dying.mean_sum("plantvillage") / 4), (
+        "a quarter of the pixels"
+    )
+
+
+def test_both_studies_have_a_row_each():
+    found = dying.both_studies()
+    assert len(found) == 6
+    assert found["shift of one step"].is_monotonic_increasing
+    assert found["dead, inputs 0 to 1"].between(0, 1).all()
+    twice = dying.both_studies(rate=0.002)["shift of one step"]
+    assert np.allclose(twice, 2 * found["shift of one step"])
+
+
+def test_the_comparison_counts_words_and_marks_what_is_confirmatory():
+    studies = [found(value=0.05), found("mnist", value=-0.3)]
+    table = answering.show_words(studies, "H2").text
+    assert table.count("●") == 1 + 5, "the caption's and KMNIST's, not MNIST's"
+    figure = answering.questions_figure(studies, "H2")
+    titles = [ax.get_title(loc="left") for ax in figure.axes]
+    assert titles == [
+        a.question.name[3:].replace(", ", ",\n") for a in studies[0].answers.values() if a.question.hypothesis == "H2"
+    ] + [""]
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["KMNIST", "MNIST"]
+    said = answering.show_sum(studies).text
+    assert "performance no association on 1, contradicted on 1 of 2" in said
+
+
+def test_the_board_s_box_says_where_ours_stand():
+    said = answering.show_best([found(), found("mnist")]).text
+    assert "linear probe, last layer (0.90), binned entropy per active neuron (−0.40)" in said
+    assert "modularity Q 5, binned entropy per active neuron 2, entropy of blocks of six 4" in said
+    assert "among 5" in said
+
+
+def test_what_could_refute_the_board_is_tried_on_every_data_set():
+    one = next(each for each in open_all() if each.dataset == "kmnist")
+    table = answering.refuted([one])
+    assert set(answering.OURS.values()) <= set(table["measure"])
+    assert (table["smallest"] <= table["ρ"]).all()
+    assert (table["ρ"] <= table["largest"]).all()
+    listed = one.board.set_index("called")["rho"]
+    assert np.allclose(table["ρ"], listed[table["measure"]])
+    assert (table["by luck"] < 0.35).all()

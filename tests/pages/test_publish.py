@@ -11,9 +11,9 @@ from PIL import Image
 
 from nbutils.data.datasets import DATASETS
 from nbutils.pages.publish import PageJob, _inputs, book_toc, page_jobs, publish
-from nbutils.study.answers import TABLE
+from nbutils.second.answers import TABLE
+from nbutils.second.replication import SECOND
 from nbutils.study.archive import REFERENCE
-from nbutils.study.replication import SECOND
 from nbutils.sweeps.engine import Summary, runner
 
 

@@ -159,9 +159,9 @@ def test_too_few_networks(seeds):
 
 def test_a_study_that_does_not_rebuild_the_code_is_refused():
     results = simulated(2)
-    without = replace(results, extras={"answers": pd.DataFrame()})
+    without = replace(results, extras={"selectivity": pd.DataFrame()})
     with pytest.raises(
-        ValueError, match="must hold the extra 'reconstruction', received those of 'mnist' with answers"
+        ValueError, match="must hold the extra 'reconstruction', received those of 'mnist' with selectivity"
     ):
         switched(without)
     plain = results.runs.assign(parts="conditions")

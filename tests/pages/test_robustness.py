@@ -221,8 +221,8 @@ def test_active_neurons_take_the_place_of_all(scenarios):
     table = study.table.assign(run=study.table[names].astype(str).agg(" ".join, axis=1))
     study = replace(study, table=table)
     ends = table[table["epoch"].isin([0, table["epoch"].max()])]
-    living = ends[["run", "epoch", "null_circular", "well_defined"]].assign(modularity=-ends["modularity"])
-    counted = replace(study, extras={"living": living})
+    active = ends[["run", "epoch", "null_circular", "well_defined"]].assign(modularity=-ends["modularity"])
+    counted = replace(study, extras={"active": active})
     found = perturbations(counted)
     assert set(found.loc[found["perturbation"] == "active neurons only", "test"]) == {
         *("H1a null", "H1a untrained", "H1b", "H2b"),

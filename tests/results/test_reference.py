@@ -239,7 +239,7 @@ def test_the_first_epochs_of_a_run_of_each_kind(studies, name, part):
         assert_close(kept, measured, kin(results, row))
         return
     assert_same_bits(kept, measured, ["epoch"])
-    for kind, keys in {"evolution": ["epoch"], "answers": ["epoch", "community"]}.items():
+    for kind, keys in {"evolution": ["epoch"], "selectivity": ["epoch", "community"]}.items():
         if kind in results.extras and (results.extras[kind]["run"] == row["run"]).any():
             rows = results.extras[kind]
             rows = rows[(rows["run"] == row["run"]) & (rows["epoch"] <= EPOCHS)]
@@ -256,7 +256,7 @@ def test_a_whole_run_with_its_specifications(studies):
         assert_close(kept, made, kin(results, row))
         return
     assert_same_bits(kept, made, ["epoch"])
-    for kind, key in {"specifications": "specification", "living": "epoch"}.items():
+    for kind, key in {"specifications": "specification", "active": "epoch"}.items():
         rows = results.extras[kind]
         assert_same_bits(rows[rows["run"] == row["run"]], extra(run, kind).rows, [key])
 
@@ -296,8 +296,8 @@ def compare_runs(results: Results) -> int | str:
         run = run_once(spec_of(row))
         kept = results.table[results.table["run"] == row["run"]]
         assert_same_bits(kept, measure_run(run, tasks[run.spec].measure), ["epoch"])
-        rows = results.extras["living"]
-        assert_same_bits(rows[rows["run"] == row["run"]], extra(run, "living").rows, ["epoch"])
+        rows = results.extras["active"]
+        assert_same_bits(rows[rows["run"] == row["run"]], extra(run, "active").rows, ["epoch"])
     return len(firsts)
 
 

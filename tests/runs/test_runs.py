@@ -246,7 +246,7 @@ def test_measures_by_hand_outside_nbutils(own_store):
     graph = nx.Graph()
     graph.add_nodes_from(range(18))
     graph.add_weighted_edges_from((i, j, int(w)) for w, i, j in pairs if w >= least)
-    assert row["coverage"] == sum(d > 0 for _, d in graph.degree()) / 18
+    assert row["connected_share"] == sum(d > 0 for _, d in graph.degree()) / 18
     best = max(nx.community.modularity(graph, nx.community.louvain_communities(graph, seed=s)) for s in range(20))
     assert row["modularity"] == pytest.approx(best, abs=0.02)
     last = fired[:, run.layers == 2]

@@ -87,7 +87,7 @@ def with_extra(study: Results, **changes: object) -> Results:
     rows = study.table[study.table["parts"].str.contains("conditions")]
     table = rows.assign(run=rows["labels"] + rows["seed"].astype(str), dead_share=0.25)
     active = table[["run", "epoch", "modularity", "null_circular", "well_defined"]]
-    return replace(study, table=table, extras={"living": active.assign(**changes)})
+    return replace(study, table=table, extras={"active": active.assign(**changes)})
 
 
 def test_verdicts_on_active_neurons():
@@ -112,8 +112,8 @@ def test_active_neurons_share_the_correction_with_all_other_tests():
     table = study.table
     ends = table["epoch"].isin([0, table["epoch"].max()]) & (table["seed"] < 6)
     fewer = table.assign(well_defined=np.where(ends & (table["epoch"] > 0), 3, 2))  # six of ten gain one: p = 1/64
-    living = fewer[["run", "epoch", "modularity", "null_circular", "well_defined"]]
-    same = replace(study, extras={"living": living})
+    active = fewer[["run", "epoch", "modularity", "null_circular", "well_defined"]]
+    same = replace(study, extras={"active": active})
 
     def word(evidence: list[Evidence]) -> str:
         return active_verdicts([same], evidence)["active neurons"].item()

@@ -70,9 +70,9 @@ def test_the_papers_and_the_released_graph(network, found):
     plain = one(graph="paper's", share=50 / 512, resolution=1, algorithm="Leiden", firing="positive", null="nothing")
     wanted = detect_communities(paper_graph(values > 0, labels, layers)).modularity
     assert found[plain.label] == wanted
-    quirks = ("last_class_edges", "frequency_threshold", "index_slips")
+    details = ("last_class_edges", "frequency_threshold", "index_slips")
     wanted = detect_communities(released_graph(values, labels, layers)).modularity
-    assert found[one(graph="released code's", quirks=quirks).label] == wanted
+    assert found[one(graph="released code's", details=details).label] == wanted
 
 
 def test_a_layer_is_a_layer(network, found):

@@ -51,12 +51,12 @@ def test_evolution_compares_each_epoch_with_the_one_before(run):
 
 
 def test_answers_name_the_class_that_a_community_fires_most_on(run):
-    rows = extra(run, "answers").rows
+    rows = extra(run, "selectivity").rows
     last = rows[rows["epoch"] == 2]
     tracked, fired = extra(run, "evolution").arrays["tracked"][2], run.fired(2)
     for row in last.itertuples():
         rates = [fired[run.probe_labels == k][:, tracked == row.community].mean() for k in range(10)]
-        assert int(np.argmax(rates)) == row.answers_to
+        assert int(np.argmax(rates)) == row.selective_for
         assert row.neurons == (tracked == row.community).sum()
 
 
@@ -81,7 +81,7 @@ def test_the_reconstruction_takes_the_paper_s_graph_apart(run):
 
 
 def test_wrong_names_and_failed_runs_are_refused(run, own_store):
-    with pytest.raises(ValueError, match="extra must be one of evolution, answers"):
+    with pytest.raises(ValueError, match="extra must be one of evolution, selectivity"):
         extra(run, "evolutoin")
     failed = run_once(RunSpec(epochs=1, model="mlp:4", learning_rate=1e30))
     with pytest.raises(ValueError, match="failed: training diverged"):

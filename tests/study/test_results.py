@@ -23,7 +23,7 @@ from nbutils.study.results import CONDITIONS, NOISE_LEVELS, PARTS
 from nbutils.study.study import Study, about_data, collect, compute_missing
 
 SMALL = Study(seeds=2, epochs=2, model="mlp:12-6")
-ALONE = ("evolution", "answers", "reconstruction")
+ALONE = ("evolution", "selectivity", "reconstruction")
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def results():
 
 
 def _extras(parts: str) -> tuple[str, ...]:
-    return (*(ALONE if "conditions" in parts else ()), *(("living", "specifications") if "noise" in parts else ()))
+    return (*(ALONE if "conditions" in parts else ()), *(("active", "specifications") if "noise" in parts else ()))
 
 
 @pytest.fixture

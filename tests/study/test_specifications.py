@@ -47,12 +47,12 @@ def test_graphs_are_crossed_with_densities_and_rules(graph):
     assert {one.firing for one in found} >= {"top-decile", "positive"}
 
 
-def test_the_papers_sizes_and_the_quirks_of_the_released_code():
+def test_the_papers_sizes_and_the_details_of_the_released_code():
     sizes = {round(one.share * 512) for one in H2 if one.graph == "paper's"}
     assert sizes == {13, 25, 50, 100}
-    quirks = [one.quirks for one in H2 if one.graph == "released code's"]
-    assert sorted(map(len, quirks)) == [1, 1, 1, 3]
-    assert set(quirks[0]) == {quirk for one in quirks for quirk in one}
+    details = [one.details for one in H2 if one.graph == "released code's"]
+    assert sorted(map(len, details)) == [1, 1, 1, 3]
+    assert set(details[0]) == {detail for one in details for detail in one}
 
 
 def test_all_entropies_are_there_with_their_signs():

@@ -97,6 +97,6 @@ def test_parts_of_the_results(own_store):
         results.part("nois")
 
 
-def test_living_neurons_are_measured_alone_at_the_usual_density_only():
-    assert {task.extras for task in Study().tasks()} == {("living",)}
+def test_active_neurons_are_measured_alone_at_the_usual_density_only():
+    assert {task.extras for task in Study().tasks()} == {("active",)}
     assert {task.extras for task in Study(density=0.1).tasks()} == {()}

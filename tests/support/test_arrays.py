@@ -422,7 +422,7 @@ def test_networks_of_nothing_have_defined_measures(examples, neurons, kind):
     assert nbutils.effective_rank(fired * 2.0) == pytest.approx(float(neurons > 0 and kind is np.ones))
     assert not nbutils.mutual_information(fired, labels).any()
     assert nbutils.total_correlation(fired) == 0
-    measured = nbutils.measure_living(fired, labels, 0, nbutils.MeasureSpec(seeds=1, null_draws=1))
+    measured = nbutils.measure_active(fired, labels, 0, nbutils.MeasureSpec(seeds=1, null_draws=1))
     assert np.isfinite(list(measured.values())).all()
     if neurons == 0:
         with pytest.raises(ValueError, match="last_layer must have at least one neuron"):

@@ -123,7 +123,7 @@ SERIES = pd.DataFrame(
     {"epoch": [1, 2, 3], "entropy_bits": [3.0, 2.0, 1.0], "train_accuracy": 0.1, "test_accuracy": 0.1}
 )
 OURS = pd.DataFrame({0: [3.0, 2.0, 1.5], 1: [2.0, 2.5, 1.0]}, index=pd.Index([1, 2, 3], name="epoch"))
-ANSWERS = pd.DataFrame({"labels": "true", "run": "a", "epoch": 1, "neurons": [6, 4], "answers_to": [3, 3]})
+ANSWERS = pd.DataFrame({"labels": "true", "run": "a", "epoch": 1, "neurons": [6, 4], "selective_for": [3, 3]})
 PUBLISHED = next(iter(sorted((ROOT / "book/results/published").glob("*.csv")))).name
 
 
@@ -150,7 +150,7 @@ def rebuilt() -> Results:
 # A call of each function that works; each of its arguments is then replaced by what nobody should pass.
 GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "Communities": lambda: (
-        {"labels": np.zeros(3, int), "modularity": 0.1, "coverage": 1.0}
+        {"labels": np.zeros(3, int), "modularity": 0.1, "connected_share": 1.0}
         | {"modularity_per_seed": np.array([0.1]), "seed_labels": np.zeros((1, 3), int)}
     ),
     "ClassMasks": lambda: {one.name: getattr(masks(), one.name) for one in fields(masks())},
@@ -385,7 +385,7 @@ NONSENSE = [
     (nbutils.Specification, "resolution", (float("nan"), float("inf"), -1.0)),
     (nbutils.Specification, "firing", ("text",)),
     (nbutils.Specification, "bins", (-1,)),
-    (nbutils.Specification, "quirks", (("text",),)),
+    (nbutils.Specification, "details", (("text",),)),
     (nbutils.Evidence, "direction", (0, 2)),
     (nbutils.TrainingSettings, "batch_size", (0, -1)),
     (nbutils.TrainingSettings, "learning_rate", (0.0, float("nan"))),

@@ -61,7 +61,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "activation_pattern_graph": FIRING | {"density": 0.2, "device": "cpu"},
     "against_chance": EVENTS | {"rng": 0, "draws": 3},
     "alluvial": {"tracked": GROUPINGS, "epochs": [0, 1, 2], "shown": [0, 2], "names": {0: "a"}},
-    "answers_to": LABELLED | {"communities": GROUPS},
+    "selective_for": LABELLED | {"communities": GROUPS},
     "balanced_indices": {"labels": CLASSES, "size": 8},
     "between_conditions": {"measure": SERIES, "accuracy": OTHER, "condition": LEVELS, "rng": 0}
     | {"alternative": "greater", "draws": 30, "level": 0.9},
@@ -114,7 +114,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "manifold_geometry": ACTIVATIONS | {"labels": CLASSES, "directions": 4, "examples": 3, "seed": 0},
     "measure_communities": FIRING | {"spec": QUICK},
     "measure_entropies": LABELLED | {"last_layer": LAYERS == 3},
-    "measure_living": LABELLED | {"rng": 0, "spec": QUICK},
+    "measure_active": LABELLED | {"rng": 0, "spec": QUICK},
     "measure_matched": FIRING | {"groups": CLASSES, "rng": 0, "neurons": 8, "spec": QUICK, "draws": 2},
     "measure_nulls": LABELLED | {"rng": 0, "spec": QUICK},
     "modularity": {"graph": GRAPH, "labels": GROUPS, "resolution": 1.0},

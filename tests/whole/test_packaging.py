@@ -121,7 +121,7 @@ def test_names_of_a_bare_installation(root):
         assert re.fullmatch(
             rf'nbutils\.{name} needs \w+, which is not installed: pip install "nbutils\[(figures|sweeps)\]"', sentence
         ), line
-    rooms = ("data", "runs", "study")  # with the core: all that needs no figure and no notebook
+    rooms = ("data", "runs", "study", "second")  # with the core: all that needs no figure and no notebook
     wanted = {name for name, module in nbutils.EXPORTS.items() if "." not in module or module.startswith(rooms)}
     assert wanted <= core, sorted(wanted - core)
 

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbutils.study.answers import answer_all, answer_one, course, sound, values_of
-from nbutils.study.questions import PROTOCOL, QUESTIONS
-from nbutils.study.second import Tables, read_tables, write_tables
-from nbutils.study.zoo import AXES, zoo_members
+from nbutils.second.answers import answer_all, answer_one, course, sound, values_of
+from nbutils.second.networks import Tables, read_tables, write_tables
+from nbutils.second.questions import PROTOCOL, QUESTIONS
+from nbutils.second.zoo import AXES, zoo_members
 
 ASKED = {question.name: question for question in QUESTIONS}
 MEMBERS = zoo_members("digits")

@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from nbutils.study.answers import answer_all, answer_table, joint_answers, read_answers
-from nbutils.study.leaderboard import detection, leaderboard, refutations, zoo_axes
-from nbutils.study.questions import PROTOCOL
-from nbutils.study.second import Tables
-from nbutils.study.tasks import EARLY, choose_epoch, tell_memorising
-from nbutils.study.zoo import AXES, SHAPE, zoo_members
+from nbutils.second.answers import answer_all, answer_table, joint_answers, read_answers
+from nbutils.second.leaderboard import detection, leaderboard, refutations, zoo_axes
+from nbutils.second.networks import Tables
+from nbutils.second.questions import PROTOCOL
+from nbutils.second.tasks import EARLY, choose_epoch, tell_memorising
+from nbutils.second.zoo import AXES, SHAPE, zoo_members
 
 MEMBERS = zoo_members("kmnist")
 NOISE = (0.0, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 1.0)

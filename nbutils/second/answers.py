@@ -21,9 +21,9 @@ from nbutils.evaluation.words import (
     t_interval,
     two_way_residuals,
 )
+from nbutils.second.networks import Tables
+from nbutils.second.questions import PROTOCOL, QUESTIONS, Question, is_confirmatory
 from nbutils.stats import correlation, holm, sign_flip
-from nbutils.study.questions import PROTOCOL, QUESTIONS, Question, is_confirmatory
-from nbutils.study.second import Tables
 
 __all__ = [
     "TABLE",
@@ -48,7 +48,7 @@ class Answer:
 
     Attributes:
         dataset: its name.
-        question: see :class:`nbutils.study.questions.Question`.
+        question: see :class:`nbutils.second.questions.Question`.
         estimate: effect size with its intervals.
         reliability: of the measure over the networks compared; None where networks are not compared.
         networks: sound ones that it rests on.

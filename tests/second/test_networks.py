@@ -14,10 +14,10 @@ from nbutils.measures import class_cells, measure_matched
 from nbutils.runs.looks import look_at
 from nbutils.runs.run import run_once
 from nbutils.runs.spec import RunSpec
-from nbutils.study import second
-from nbutils.study.candidates import CANDIDATES, FAMILIES, NEEDS, ONE_NULL
-from nbutils.study.questions import PROTOCOL
-from nbutils.study.second import Network, compute, is_done, measured, networks_of, tables_of
+from nbutils.second import networks as module
+from nbutils.second.candidates import CANDIDATES, FAMILIES, NEEDS, ONE_NULL
+from nbutils.second.networks import Network, compute, is_done, measured, networks_of, tables_of
+from nbutils.second.questions import PROTOCOL
 
 SMALL = RunSpec(dataset="digits", model="mlp:24-16", epochs=2, preprocessing="standard")
 
@@ -88,24 +88,24 @@ def test_candidates_are_what_the_functions_say(own_store):
 def test_a_series_has_every_epoch_and_both_halves(own_store):
     kept = measured(run_once(SMALL), network())
     rows = kept["values"]["series"]
-    assert {(epoch, part) for epoch, part, _, _ in rows} == {(e, p) for e in range(3) for p in second.PARTS}
+    assert {(epoch, part) for epoch, part, _, _ in rows} == {(e, p) for e in range(3) for p in module.PARTS}
     assert {name for _, _, name, _ in rows} == {"modularity", "active_entropy", "block_entropy"}
     assert "series" not in measured(run_once(SMALL), network(designs=("grid",)))["values"] or "series" in kept["code"]
 
 
 def test_only_what_is_new_or_stale_is_measured_again(own_store, monkeypatch):
-    own, taken, original = replace(network(designs=("small",)), costly=True), [], second._measure
-    monkeypatch.setattr(second, "_measure", lambda run, one, names: taken.append(names) or original(run, one, names))
+    own, taken, original = replace(network(designs=("small",)), costly=True), [], module._measure
+    monkeypatch.setattr(module, "_measure", lambda run, one, names: taken.append(names) or original(run, one, names))
     with monkeypatch.context() as before:
-        before.setattr(second, "CANDIDATES", CANDIDATES[:-1])
+        before.setattr(module, "CANDIDATES", CANDIDATES[:-1])
         assert compute([own], jobs=1) == 1
         assert compute([own], jobs=1) == 0
     assert not is_done(own)
     first = measured(run_once(own.run), own)["values"]
     assert is_done(own)
     assert taken == [[one.name for one in CANDIDATES[:-1]], [CANDIDATES[-1].name]]
-    store = second.Store("looks")
-    where = second._address(run_once(own.run).address, own.neurons)
+    store = module.Store("looks")
+    where = module._address(run_once(own.run).address, own.neurons)
     record = store.read(where)
     record["code"]["graph"] = "of another day"
     store.write(where, {key: value for key, value in record.items() if key != "files"}, replace=True)
@@ -142,4 +142,4 @@ def test_the_study_of_every_data_set_is_whole():
         assert count["runs"] == 30
         assert count["grid"] == 40
         assert all(one.run.preprocessing == "standard" for one in networks)
-        assert all(one.neurons <= second._half(one.run) for one in networks)
+        assert all(one.neurons <= module._half(one.run) for one in networks)

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from nbutils.study.answers import course, sound
-from nbutils.study.second import Tables
+from nbutils.second.answers import course, sound
+from nbutils.second.networks import Tables
 
 __all__ = ["EARLY", "choose_epoch", "tell_memorising"]
 

@@ -33,7 +33,7 @@ from nbutils.runs.distilled import prediction_tree, soft_tree
 from nbutils.runs.looks import Look
 from nbutils.runs.masks import class_masks
 from nbutils.runs.weights import linear_regions, path_norm, spectral_norms
-from nbutils.study.questions import PROTOCOL
+from nbutils.second.questions import PROTOCOL
 from nbutils.support.code import code_digest
 from nbutils.tracking import class_agreement, compare_partitions
 
@@ -65,7 +65,7 @@ class Candidate:
         family: key of `FAMILIES`.
         needs: key of `NEEDS`.
         columns: column -> what pages call it.
-        costly: whether it is taken on a part of the small zoo only, see :func:`nbutils.study.second.networks_of`.
+        costly: whether it is taken on a part of the small zoo only, see :func:`nbutils.second.networks.networks_of`.
     """
 
     take: Callable[[Look], Mapping[str, float]]
@@ -116,7 +116,7 @@ def _other_remainders(look: Look) -> dict[str, float]:
 
 def _matched(look: Look, groups: np.ndarray) -> dict[str, float]:
     """Of the graph of the common number of neurons; NaN where fewer fire."""
-    names = "modularity", "class_part", "remainder", "communities", "well_defined", "coverage", "lone_examples"
+    names = "modularity", "class_part", "remainder", "communities", "well_defined", "connected_share", "lone_examples"
     if look.fired.any(axis=0).sum() < look.neurons:
         return dict.fromkeys((*names, "excess"), float("nan"))
     found = measure_matched(look.fired, groups, look.seed, look.neurons, ONE_NULL, PROTOCOL.draws)
@@ -286,7 +286,7 @@ CANDIDATES: tuple[Candidate, ...] = (
             "remainder": "remainder of Q beyond class preference",
             "communities": "communities",
             "well_defined": "well-defined communities",
-            "coverage": "share of neurons with an edge",
+            "connected_share": "share of neurons with an edge",
             "lone_examples": "images alone in their cell of true x predicted class",
         },
     ),

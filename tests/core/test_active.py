@@ -1,10 +1,10 @@
-"""Communities of living neurons: what dead ones do to the registered graph, and not to this one."""
+"""Communities of active neurons: what dead ones do to the registered graph, and not to this one."""
 
 import numpy as np
 import pytest
 
 from nbutils.graphs import activation_pattern_graph
-from nbutils.measures import MeasureSpec, measure_communities, measure_living
+from nbutils.measures import MeasureSpec, measure_active, measure_communities
 
 
 @pytest.fixture
@@ -20,15 +20,15 @@ def test_dead_neurons_change_the_registered_graph_and_not_this_one(firing):
     fired, labels = firing
     padded = np.insert(fired, [0, 7, 7, 30, *[40] * 56], False, axis=1)
     assert padded.shape[1] == 100
-    alone, among_dead = (measure_living(f, labels, np.random.default_rng(1)) for f in (fired, padded))
+    alone, among_dead = (measure_active(f, labels, np.random.default_rng(1)) for f in (fired, padded))
     assert alone == among_dead
-    assert alone["living"] == 40
+    assert alone["active"] == 40
     assert measure_communities(padded)["modularity"] != measure_communities(fired)["modularity"]
 
 
 def test_without_dead_neurons_it_is_the_registered_measure(firing):
     fired, labels = firing
-    found = measure_living(fired, labels, np.random.default_rng(0), MeasureSpec(null_draws=2))
+    found = measure_active(fired, labels, np.random.default_rng(0), MeasureSpec(null_draws=2))
     assert measure_communities(fired).items() <= found.items()
     assert found["null_circular"] < found["modularity"]
 
@@ -45,6 +45,6 @@ def test_the_share_of_possible_pairs_grows_with_the_dead():
 def test_nothing_alive_is_zero(neurons):
     fired = np.zeros((6, 5), dtype=bool)
     fired[:2, :neurons] = True
-    found = measure_living(fired, np.arange(6) % 2, np.random.default_rng(0))
-    assert found.pop("living") == neurons
+    found = measure_active(fired, np.arange(6) % 2, np.random.default_rng(0))
+    assert found.pop("active") == neurons
     assert set(found.values()) == {0}

@@ -22,12 +22,12 @@ from nbutils.evaluation.ranking import (
 )
 from nbutils.evaluation.reliability import half_probe_reliability
 from nbutils.evaluation.words import NAN, cluster_correlation
+from nbutils.second.answers import FEWEST, sound, values_of
+from nbutils.second.candidates import CANDIDATES, Candidate
+from nbutils.second.networks import PARTS, Tables
+from nbutils.second.questions import PROTOCOL, SPANS
+from nbutils.second.zoo import AXES, SHAPE
 from nbutils.stats import correlation
-from nbutils.study.answers import FEWEST, sound, values_of
-from nbutils.study.candidates import CANDIDATES, Candidate
-from nbutils.study.questions import PROTOCOL, SPANS
-from nbutils.study.second import PARTS, Tables
-from nbutils.study.zoo import AXES, SHAPE
 from nbutils.support.checks import shown
 
 __all__ = ["BOARD", "WRONG", "detection", "leaderboard", "refutations", "zoo_axes"]

@@ -52,7 +52,7 @@ def test_events_stand_where_their_means_are(rng):
 
 def test_selectivity_shows_the_chance(rng):
     rows = [("true", "a", epoch, 5, kind, 0.5) for epoch in range(3) for kind in range(2)]
-    table = pd.DataFrame(rows, columns=["labels", "run", "epoch", "neurons", "answers_to", "preference"])
+    table = pd.DataFrame(rows, columns=["labels", "run", "epoch", "neurons", "selective_for", "preference"])
     above, below = selectivity_panels(community_selectivity(table), 0.125).axes
     assert above.lines[-1].get_ydata() == [0.125, 0.125]
     assert below.lines[-1].get_ydata().tolist() == [2, 2, 2]

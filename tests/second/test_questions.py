@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nbutils.study import questions
-from nbutils.study.questions import DESIGNS, FRESH, PROTOCOL, QUESTIONS, rules_digest
-from nbutils.study.zoo import AXES, SHAPE, ZOOS, zoo_members
+from nbutils.second import questions
+from nbutils.second.questions import DESIGNS, FRESH, PROTOCOL, QUESTIONS, rules_digest
+from nbutils.second.zoo import AXES, SHAPE, ZOOS, zoo_members
 
 PAGE = (Path(__file__).resolve().parents[2] / "book/hypotheses/rules.md").read_text("utf-8")
 ROWS = {cells[0]: cells[1:] for cells in (re.findall(r"[^|]+", line) for line in PAGE.splitlines() if line[:2] == "| ")}

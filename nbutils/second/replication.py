@@ -16,9 +16,9 @@ import pandas as pd
 
 from nbutils.data.catalogue import parse_name
 from nbutils.data.datasets import Dataset, load_dataset
-from nbutils.study.answers import FEWEST, TABLE, answer_all, answer_table, sound
-from nbutils.study.leaderboard import BOARD, leaderboard
-from nbutils.study.second import (
+from nbutils.second.answers import FEWEST, TABLE, answer_all, answer_table, sound
+from nbutils.second.leaderboard import BOARD, leaderboard
+from nbutils.second.networks import (
     Network,
     Tables,
     compute,
@@ -29,7 +29,7 @@ from nbutils.study.second import (
     tables_of,
     write_tables,
 )
-from nbutils.study.zoo import LEAST_IMAGES, ZOOS
+from nbutils.second.zoo import LEAST_IMAGES, ZOOS
 from nbutils.support.arguments import checked
 from nbutils.support.checks import shown
 from nbutils.support.files import is_file, replace_file

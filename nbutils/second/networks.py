@@ -23,10 +23,10 @@ from nbutils.measures import MeasureSpec, measure_matched
 from nbutils.runs.models import parameter_count, stack_size
 from nbutils.runs.run import Run, run_address, run_once, run_together
 from nbutils.runs.spec import RunSpec
-from nbutils.study.candidates import CANDIDATES, Candidate
-from nbutils.study.questions import PROTOCOL
+from nbutils.second.candidates import CANDIDATES, Candidate
+from nbutils.second.questions import PROTOCOL
+from nbutils.second.zoo import LEAST_IMAGES, ZOOS, Member, zoo_members
 from nbutils.study.results import CONDITIONS, NOISE_LEVELS, run_rows
-from nbutils.study.zoo import LEAST_IMAGES, ZOOS, Member, zoo_members
 from nbutils.support.code import code_digest
 from nbutils.support.files import is_file, read_parquet, replace_file
 from nbutils.support.machine import default_jobs
@@ -74,7 +74,7 @@ class Network:
 
     Attributes:
         run: its parameters.
-        designs: "runs", "grid", or a key of `nbutils.study.zoo.ZOOS`; one may serve two.
+        designs: "runs", "grid", or a key of `nbutils.second.zoo.ZOOS`; one may serve two.
         family: in a zoo, else -1; `configuration` likewise.
         axis: along which the family goes, or "".
         configuration: number of its settings.

@@ -16,11 +16,12 @@ from PIL import Image
 from nbutils.cli import main
 from nbutils.data.datasets import load_dataset
 from nbutils.data.sources import IDX_FILES
-from nbutils.study import replication
-from nbutils.study.answers import TABLE
-from nbutils.study.leaderboard import BOARD
-from nbutils.study.questions import rules_digest
-from nbutils.study.replication import (
+from nbutils.second import replication
+from nbutils.second.answers import TABLE
+from nbutils.second.leaderboard import BOARD
+from nbutils.second.networks import is_done, networks_of, read_tables
+from nbutils.second.questions import rules_digest
+from nbutils.second.replication import (
     RULES_COMMIT,
     folder_name,
     forecast,
@@ -29,8 +30,7 @@ from nbutils.study.replication import (
     require_fit,
     second_tables,
 )
-from nbutils.study.second import is_done, networks_of, read_tables
-from nbutils.study.zoo import AXES, LEAST_IMAGES, zoo_members
+from nbutils.second.zoo import AXES, LEAST_IMAGES, zoo_members
 
 
 def write_idx(folder: Path, train: np.ndarray, labels: np.ndarray, test: np.ndarray, test_labels: np.ndarray) -> str:
@@ -212,11 +212,11 @@ def test_time_is_learned_from_tables(by_hand, few):
 
 def test_the_rules_are_those_of_their_commit(root, tmp_path):
     """What the pages call the commit that fixed them holds the same questions and numbers."""
-    old = f"{RULES_COMMIT}:nbutils/study/questions.py"
+    old = f"{RULES_COMMIT}:nbutils/second/questions.py"
     shown = subprocess.run(["git", "-C", str(root), "show", old], capture_output=True, text=True)
     if shown.returncode:
         pytest.skip("this is no clone with its history")
-    variables: dict = {"__name__": "nbutils.study.questions"}
+    variables: dict = {"__name__": "nbutils.second.questions"}
     source = shown.stdout.replace("from __future__ import annotations", "")
     exec(compile(source, "questions.py", "exec"), variables)
     assert variables["rules_digest"]() == rules_digest()
