@@ -1,8 +1,8 @@
 """Measures of firing as plain numbers: communities, nulls, entropies, single layers, the paper's graph, active neurons
 alone.
 
-`MEASURES` is the one list of what is measured on every network: what stands there is a column of every table of
-results, and what has a name there is shown with the baselines.
+`MEASURES` is the one list of what is measured on every network of the first study and of studies like it: what stands
+there is a column of their tables, and what has a name there is shown with the baselines.
 """
 
 from __future__ import annotations
@@ -386,8 +386,9 @@ class Snapshot:
     """One network at one epoch, as measures see it.
 
     Attributes:
-        fired: activation pattern matrix of all hidden neurons, shape (examples, neurons), boolean.
-        positive: which activations are positive, same shape.
+        fired: activation pattern matrix of all hidden neurons, shape (examples, neurons), boolean: on the strongest
+            tenth of the examples, so that rates are nearly equal by design.
+        positive: which activations are positive, the paper's rule, same shape.
         labels: class per example, shape (examples,).
         layers: hidden layer per neuron, numbered from 1, shape (neurons,).
         histogram: how many activations of a neuron fall into each bin, shape (neurons, bins).

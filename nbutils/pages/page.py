@@ -63,7 +63,13 @@ class Page:
 
     @property
     def results(self) -> Results:
-        """Results of the page's own data set."""
+        """Results of the page's own data set.
+
+        Raises:
+            ValueError: the page's parameters name no study.
+        """
+        if not self.all_results:
+            raise ValueError(f"{self.template} has no study: its parameters lack source; nb.show shows figures without")
         return self.all_results[0]
 
     @cached_property

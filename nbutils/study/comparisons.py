@@ -17,6 +17,8 @@ from nbutils.support.checks import as_frame
 
 __all__ = ["BASELINES", "between_run_table", "measure_name", "naive_table", "selectivity_share"]
 
+KINDS = ("pearson", "spearman")
+
 # Column of the results table -> what it is called on a page: measures of firing, and what training itself recorded.
 BASELINES = {column: name for measure in MEASURES for column, name in measure.names.items()} | {
     "effective_rank": "effective rank, last layer",
@@ -57,7 +59,8 @@ def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: st
     Returns:
         One row per predictor - the measures, "is it trained" 1[epoch > 0], and "time" 1 - exp(-epoch / 4) - with means
         over runs of Pearson's r and Spearman's ρ with the untrained network included (`all`) and left out (`trained`),
-        and of the partial ρ of trained epochs (`ρ, given epoch`; NaN where the epoch decides everything).
+        and of the partial ρ of trained epochs (`ρ, given epoch`; NaN where the epoch decides everything). Runs in which
+        a predictor stands still do not count.
     """
     measures = [measures] if isinstance(measures, str) else measures
     table = as_frame(table, ("seed",), "table", finite=("epoch", accuracy, *measures), key=("seed", "epoch"))
@@ -72,15 +75,9 @@ def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: st
         found = []
         for run in runs:
             x, y, epoch = np.asarray(predict(run)), run[accuracy].to_numpy(), run["epoch"].to_numpy()
-            found.append(
-                (
-                    correlation(x, y, "pearson"),
-                    correlation(x, y),
-                    correlation(x[1:], y[1:], "pearson"),
-                    correlation(x[1:], y[1:]),
-                    partial_correlation(x[1:], y[1:], epoch[1:]),
-                )
-            )
+            parts = ((x, y), (x[1:], y[1:]))  # a predictor that stands still has no correlation
+            both = [correlation(*part, kind) if np.ptp(part[0]) else np.nan for part in parts for kind in KINDS]
+            found.append((*both, partial_correlation(x[1:], y[1:], epoch[1:])))
         known = np.array(found).T if found else np.full((5, 1), np.nan)
         means = [column[np.isfinite(column)].mean() if np.isfinite(column).any() else np.nan for column in known]
         rows.append([name, *means])

@@ -128,7 +128,7 @@ def show_table(
     numeric = [pd.api.types.is_numeric_dtype(dtype) for dtype in table.dtypes]
     align = ["right" if n else "left" for n in numeric]
     head = "".join(
-        f'<th scope="col" style="text-align:{a}">{_escaped(str(name).replace("_", " "))}</th>'
+        f'<th scope="col" style="text-align:{a}">{_escaped(str(name).replace("_", " "))}</th>' if name else "<td></td>"
         for name, a in zip(table.columns, align, strict=True)
     )
     body = "".join(

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from nbutils.data.catalogue import available
 from nbutils.data.datasets import load_dataset
 
 
 @pytest.mark.parametrize(("name", "channels"), [("digits", 1), ("cifar10-1k", 3)])
 def test_every_channel_has_mean_0_and_deviation_1(name, channels):
+    if not available(name):
+        pytest.skip(f"{name} is not here")
     data = load_dataset(name, preprocessing="standard")
     inputs = data.train_inputs.reshape(-1, channels).astype(np.float64)
     assert data.train_inputs.dtype == np.float32

@@ -25,7 +25,7 @@ CHANGES = {
     "h2_modularity": [
         ('("modularity", "train_accuracy")', '("modularity", "test_accuracy")'),
         ('table["epoch"] > 0', 'table["epoch"] >= 0'),
-        ("(len(rho) - 1)", "len(rho)"),
+        ("(len(pairs) - 1)", "len(pairs)"),
         ("nb.session_permutation(q, accuracy", "nb.session_permutation(q, accuracy[::-1]"),
         ('ends["modularity"], ends["test_accuracy"]', 'ends["modularity"], ends["train_accuracy"]'),
     ],

@@ -16,6 +16,7 @@ import nbformat
 import papermill
 import pytest
 
+from nbutils.data.datasheets import read_datasheet
 from nbutils.data.sources import SOURCES
 from nbutils.sweeps.parameters import template_model
 
@@ -59,14 +60,15 @@ def test_templates_are_clean(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_shape_of_a_page(name):
     text = "\n\n".join(c.source for c in read(name).cells)
-    for part in ("At a glance", "any number", "nb.open_page", "assert ", "Sources."):
-        assert part in text, part
-    assert "## Sanity check" in text or "## A known answer" in text
+    for part in ("At a glance", "This page answers:", "any number", "nb.open_page", "assert ", "Sources."):
+        assert part in text, f"{name} lacks {part!r}, see *Notebooks* in CONTRIBUTING.md"
+    assert "## Sanity check" in text, f"{name} needs a section whose heading begins with *Sanity check*"
     promised = re.findall(r"^- (.+\?)$", read(name).cells[0].source, re.MULTILINE)
-    assert len(promised) == 3
+    assert len(promised) == 3, f"the first cell of {name} must ask three questions, in lines `- ...?`"
     closing = next(c.source for c in reversed(read(name).cells) if c.cell_type == "markdown")
     _, answered, answers = text.rpartition("## What this page answered")  # code writes answers with numbers in them
-    assert len(re.findall(r"^- ", answers if answered else closing, re.MULTILINE)) >= 3
+    told = len(re.findall(r"^- ", answers if answered else closing, re.MULTILINE))
+    assert told >= 3, f"{name} must close with *What this page answered* and three answers, in lines `- ...`"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -74,14 +76,20 @@ def test_more_prose_than_code(name):
     visible = [c for c in code_cells(name) if not {"parameters", "hide-input"} & set(c.metadata.get("tags", []))]
     lengths = [len(lines(c)) for c in visible]
     assert statistics.median(lengths) <= 6
-    assert max(lengths) <= 12
+    assert max(lengths) <= 12, f"a visible cell of {name} is longer than twelve lines"
     everything = [len(lines(c)) for c in code_cells(name)]
     assert sum(n > 20 for n in everything) == 0
     words = sum(len(c.source.split()) for c in read(name).cells if c.cell_type == "markdown")
-    assert words / sum(lengths) >= 8
+    assert words / sum(lengths) >= 8, f"{name} needs eight words of prose for each visible line of code"
     tree = ast.parse("\n".join(c.source for c in code_cells(name)))
     assert not [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
     assert len([n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]) <= 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_is_in_the_table_of_contents(name, root):
+    contents = (root / "_toc.yml").read_text("utf-8")
+    assert re.search(rf"book/pages/[\w-]+/{name}$", contents, re.MULTILINE), f"_toc.yml has no page of {name}"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -158,11 +166,11 @@ def test_a_page_about_missing_data_stands_without_them(name, tmp_path, monkeypat
     outputs = [o for c in cells if c.cell_type == "code" for o in c.outputs]
     text = html.unescape("".join(o.get("data", {}).get("text/html", "") for o in outputs))
     source = SOURCES[name]
-    for words in (source.advice, source.about, source.licence, source.citation, "Where says more than how bright: s"):
+    for words in (source.advice, source.about, source.licence, source.citation, "Where says more than how bright: "):
         assert words in text
     assert not re.search("not shown|images are not here", text, re.IGNORECASE)
     rows = 3 if source.passed_on else 1  # two samples of each class, and its mean
-    assert text.count("<image") == rows * (15 if name == "plantvillage" else 10)
+    assert text.count("<image") == rows * len(read_datasheet(name).classes)
     assert str(tmp_path) not in text
 
 

@@ -24,7 +24,9 @@ def files(toc: dict) -> list[str]:
 def test_the_order_is_the_toc_s(root, monkeypatch):
     toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
     monkeypatch.setattr("nbutils.pages.publish.committed_studies", lambda _: list(REFERENCE))
-    assert book_toc(root, ["digits", "mnist-5k"]) == toc
+    listed = {Path(f).parent.name for f in files(toc)}
+    own = [name for name in DATASETS if name in listed and name not in REFERENCE]
+    assert book_toc(root, own) == toc
 
 
 def test_without_tables_the_reference_study_has_no_pages(root, monkeypatch):
@@ -33,7 +35,8 @@ def test_without_tables_the_reference_study_has_no_pages(root, monkeypatch):
     small = files(book_toc(root, ["digits", "mnist-5k"]))
     gone = set(whole) - set(small)
     folders = {Path(f).parent.name for f in gone}
-    assert folders == {*REFERENCE, "summary"}
+    assert folders - set(DATASETS) == {"summary"}
+    assert set(REFERENCE) <= folders
     assert {Path(f).name for f in gone if "/summary/" in f} == {"specification_curve", "memorising"}
     jobs = page_jobs(root, ["digits"], 2, 2)
     assert not {"evolution", "reconstruction", "memorising"} & {job.template.stem for job in jobs}

@@ -8,13 +8,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import nbformat
 import numpy as np
 import pytest
 
-PARTS = ("nbutils", "notebooks", "tests", "book", "benchmarks", "_toc.yml", "pyproject.toml")
+PARTS = ("nbutils", "notebooks", "tests", "book", "benchmarks")
+FILES = ("*.yml", "*.toml", "*.md", "*.txt", "*.py", "*.cff", "LICENSE", "Makefile")
 
 
 @pytest.fixture
@@ -35,17 +37,17 @@ def changed(root: Path, tmp_path: Path) -> Callable[[str], Callable[..., str]]:
         return done.stdout
 
     def apply(heading: str) -> Callable[..., str]:
-        for part in PARTS:
-            if (root / part).is_dir():  # with what is compiled already
-                shutil.copytree(root / part, copy / part, ignore=made)
-            else:
-                shutil.copy2(root / part, copy / part)
+        for part in PARTS:  # with what is compiled already
+            shutil.copytree(root / part, copy / part, ignore=made)
+        for file in chain.from_iterable(map(root.glob, FILES)):
+            shutil.copy2(file, copy / file.name)
         text = (root / "CONTRIBUTING.md").read_text("utf-8")
         diff = re.search(rf"^### {heading}\n.*?^```diff\n(.*?)^```", text, re.DOTALL | re.MULTILINE)[1]
         assert len(set(re.findall(r"^\+\+\+ b/(.+)$", diff, re.MULTILINE))) <= 3
         alone = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path)}  # whatever repository the folder lies in
         done = subprocess.run(["git", "apply", "-"], input=diff, cwd=copy, env=alone, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        told = f"the diff under *{heading}* in CONTRIBUTING.md fits no more; renew the lines around its changes"
+        assert done.returncode == 0, f"{told}: {done.stderr}"
         return run
 
     return apply
@@ -96,6 +98,11 @@ assert "book/pages/arrows/h1_communities" not in str(book_toc(Path(), ["digits"]
 def test_a_new_data_set_trains_and_has_pages(changed, tmp_path):
     """Arrows that anyone can tell apart: the left half is bright, or the right one."""
     run = changed("A new data set")
+    save_arrows(tmp_path / "data")
+    run("-c", DATA)
+
+
+def save_arrows(folder: Path) -> None:
     sides = {}
     for side, size in (("train", 80), ("test", 20)):
         labels = np.arange(size) % 2
@@ -103,9 +110,8 @@ def test_a_new_data_set_trains_and_has_pages(changed, tmp_path):
         for image, label in zip(images, labels, strict=True):
             image[:, 3 * label : 3 * label + 3] = 200
         sides |= {side: images, f"{side}_labels": labels}
-    (tmp_path / "data").mkdir()
-    np.savez(tmp_path / "data/arrows.npz", **sides)
-    run("-c", DATA)
+    folder.mkdir()
+    np.savez(folder / "arrows.npz", **sides)
 
 
 PAGE = """
@@ -132,3 +138,43 @@ def test_a_new_page_is_executed_and_in_the_book(changed, tmp_path):
     assert any("Training is" in o.get("data", {}).get("text/html", "") for o in shown)
     rules = ("tests/notebooks/test_templates.py", "-k", "silence and not runs")
     run("-m", "pytest", "-q", "-p", "no:cacheprovider", *rules)
+
+
+TESTS = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "-k", "not tracked")  # the copy is no repository
+HOUSE = ("book/_ext/house.py",)
+
+
+@pytest.mark.release
+@pytest.mark.slow(120)
+def test_the_tests_around_a_new_measure_pass(changed):
+    run = changed("A new measure")
+    run(*HOUSE)
+    run(*TESTS, "nbutils/measures.py", "tests/core", "tests/study", "tests/whole/test_hostile.py")
+
+
+@pytest.mark.release
+@pytest.mark.slow(120)
+def test_the_tests_around_a_new_data_set_pass(changed, tmp_path):
+    """Once what the book shows of it without its files is kept, as the text says."""
+    run = changed("A new data set")
+    save_arrows(tmp_path / "data")
+    run("-m", "nbutils", "data", "keep", "arrows")
+    run("-c", "from nbutils.study.archive import RESULTS, write_sums; write_sums(RESULTS)")
+    run(*HOUSE)
+    run(
+        *TESTS,
+        "tests/data",
+        "tests/pages/test_publish.py",
+        "tests/results/test_sums.py",
+        "tests/book/test_documents.py",
+    )
+    run(*TESTS, "tests/notebooks/test_templates.py", "-k", "stands_without and arrows")
+
+
+@pytest.mark.release
+@pytest.mark.slow(60)
+def test_the_tests_around_a_new_page_pass(changed):
+    run = changed("A new page")
+    run(*HOUSE)
+    run(*TESTS, "tests/notebooks/test_templates.py", "-k", "silence")
+    run(*TESTS, "tests/book/test_documents.py", "tests/pages/test_publish.py")
