@@ -19,12 +19,12 @@ START, END = "<!-- answer: written by `make glance` -->", "<!-- end of the answe
 PLACES = (Path("README.md"), Path("book/intro.md"))
 # Question -> heading of its column.
 MATRIX = {
-    "H1 beyond chance": "H1 communities beyond chance",
-    "H1 beyond class preference": "H1 beyond class preference",
-    "H2 performance": "H2 modularity and performance",
-    "H2 added": "H2 added to cheaper measures",
-    "H3 performance, binned entropy": "H3 binned entropy and performance",
-    "H3 performance, block entropy": "H3 block entropy and performance",
+    "H1 beyond chance": "H1: beyond chance",
+    "H1 beyond class preference": "H1: beyond classes",
+    "H2 performance": "H2: performance",
+    "H2 added": "H2: added",
+    "H3 performance, binned entropy": "H3: binned entropy",
+    "H3 performance, block entropy": "H3: block entropy",
 }
 
 

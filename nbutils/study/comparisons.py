@@ -76,7 +76,7 @@ def naive_table(table: pd.DataFrame, measures: str | Sequence[str], accuracy: st
         for run in runs:
             x, y, epoch = np.asarray(predict(run)), run[accuracy].to_numpy(), run["epoch"].to_numpy()
             parts = ((x, y), (x[1:], y[1:]))  # a predictor that stands still has no correlation
-            both = [correlation(*part, kind) if np.ptp(part[0]) else np.nan for part in parts for kind in KINDS]
+            both = [correlation(*part, kind) if len(set(part[0])) > 1 else np.nan for part in parts for kind in KINDS]
             found.append((*both, partial_correlation(x[1:], y[1:], epoch[1:])))
         known = np.array(found).T if found else np.full((5, 1), np.nan)
         means = [column[np.isfinite(column)].mean() if np.isfinite(column).any() else np.nan for column in known]
