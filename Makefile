@@ -88,6 +88,7 @@ clean: ## remove the built book and executed pages (runs stay in the store)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12")'
 	@test -x $(PY) || $(PYTHON) -m venv .venv
 	$(PY) -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -r requirements.txt
+	@-$(PY) -c 'import numpy as np, nbutils as nb; nb.detect_communities(nb.activation_pattern_graph(np.eye(64, dtype=bool).repeat(2, 1)))' # compiled here, so that no first use has to wait
 	@touch .venv/ready
 
 # Rebuilt when prose, configuration, a page or a docstring is newer than the book. `pages` writes only what changed.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -13,7 +16,9 @@ from torch import nn
 import nbutils as nb
 from benchmarks.harness import Comparison, compare, run_script, seconds
 from nbutils.runs.models import HIDDEN_LAYERS, hidden_widths
+from nbutils.support import loops
 from nbutils.support.machine import compute_threads
+from nbutils.watch import _Waiting
 
 
 class Training:
@@ -73,22 +78,38 @@ def _every_batch(model: str, quick: bool) -> Comparison:
     run = Training(model, 8_192)
     steps = 128  # counters count every 64 batches of 32, so all of the cost is inside
 
-    def counted() -> float:
+    def counted(whole: bool = True) -> float:
         with nb.count_cofiring(run.model, HIDDEN_LAYERS) as counter:
-            took = seconds(lambda: (run.steps(steps), counter.counts()))
-            assert counter.examples == 32 * steps
+            took = seconds(lambda: (run.steps(steps), counter.counts() if counter.neurons else None))
+            assert counter.examples == 32 * steps or not whole
         return took
 
     counted()
     neurons = sum(hidden_widths(model))
-    return compare(
+    repeats = 1 if quick else 60 if neurons < 1_000 else 15
+    found = compare(
         f"capture_every_batch_overhead_{neurons}",
         f"training with exact counts of every batch of 32, {model}, against without",
         counted,
         lambda: seconds(lambda: run.steps(steps)),
         unit="s",
-        repeats=1 if quick else 60 if neurons < 1_000 else 15,
+        repeats=repeats,
     )
+    # A profile that costs nothing while it measures: the same with less and less of the work left in.
+    less = {
+        "counts of pairs": (loops, "add_counts", lambda *_: None),
+        "bits of what fires": (_Waiting, "_add", lambda *_: None),
+    }
+    took: dict[str, list[float]] = {what: [] for what in (*less, "all", "training")}
+    for _ in range(repeats):
+        for what, (owner, name, instead) in less.items():
+            with patch.object(owner, name, instead):
+                took[what].append(counted(whole=False))
+        took["all"].append(counted())
+        took["training"].append(seconds(lambda: run.steps(steps)))
+    whole, fewer, least, plain = (median(took[what]) for what in ("all", *less, "training"))
+    parts = {"training itself": plain, "Python around layers and passes": least - plain}
+    return replace(found, parts=parts | {"bits of what fires": fewer - least, "counts of pairs": whole - fewer})
 
 
 STREAM = """
@@ -96,7 +117,6 @@ import hashlib, json, sys
 import numpy as np
 from benchmarks.memory import forget_peak, peak
 from nbutils.cofiring import cofiring_counts
-from nbutils.counter import CofiringCounter
 examples, neurons, streaming = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "stream"
 def batches():
     rng = np.random.default_rng(0)
@@ -159,6 +179,29 @@ print(time.perf_counter() - base)
 """
 
 
+# Where the time of the first one goes where nothing was ever compiled.
+FIRST_PARTS = """
+import json, sys, time
+import numpy as np
+import scipy.sparse
+fired, times = np.load(sys.argv[1]), [time.perf_counter()]
+import nbutils as nb
+from nbutils.support.ahead import wait_for_compiled
+nb.detect_communities  # begins to compile in another process
+import numba
+times.append(time.perf_counter())
+graph = nb.activation_pattern_graph(fired)
+times.append(time.perf_counter())
+wait_for_compiled("nbutils._leiden")
+times.append(time.perf_counter())
+nb.detect_communities(graph).modularity
+times.append(time.perf_counter())
+names = ("imports, numba's among them", "the graph, for which counting is compiled",
+    "waiting for the search, compiled by another process", "loading the search, and searching")
+print(json.dumps(dict(zip(names, np.diff(times).tolist()))))
+"""
+
+
 def first_snapshot(quick: bool) -> list[Comparison]:
     """From the start of a process, beyond importing NumPy and SciPy, to the first Q; compiled code is cached."""
     rng = np.random.default_rng(0)
@@ -173,6 +216,10 @@ def first_snapshot(quick: bool) -> list[Comparison]:
             with tempfile.TemporaryDirectory() as empty:
                 return first("ours", empty)
 
+        def compiling_parts() -> dict[str, float]:
+            with tempfile.TemporaryDirectory() as empty:
+                return run_script(FIRST_PARTS, file, surroundings={"NUMBA_CACHE_DIR": empty})
+
         first("ours")
         return [
             compare(
@@ -184,12 +231,15 @@ def first_snapshot(quick: bool) -> list[Comparison]:
                 unit="s",
                 repeats=1 if quick else 5,
             ),
-            compare(
-                "first_compilation_s",
-                "the same where nothing was ever compiled, against a process that finds it compiled",
-                compiling,
-                lambda: first("ours"),
-                unit="s",
-                repeats=1 if quick else 3,
+            replace(
+                compare(
+                    "first_compilation_s",
+                    "the same where nothing was ever compiled, against a process that finds it compiled",
+                    compiling,
+                    lambda: first("ours"),
+                    unit="s",
+                    repeats=1 if quick else 3,
+                ),
+                parts=compiling_parts(),
             ),
         ]

@@ -31,6 +31,7 @@ class Comparison:
             or "MiB" that the result itself takes.
         held: bytes that a core has in use all the while, so that they may stay in its caches; None means main memory.
         cores: how many of them our side works on; None means all.
+        parts: where the time of our side goes, in seconds by what is done: a profile, measured beside it.
 
     What we want to reach stands in `benchmarks/bars.yml`, by the name.
     """
@@ -43,6 +44,7 @@ class Comparison:
     work: dict[str, float] = field(default_factory=dict)
     held: float | None = None
     cores: int | None = None
+    parts: dict[str, float] = field(default_factory=dict)
 
     @property
     def ratios(self) -> list[float]:
@@ -214,6 +216,7 @@ def write_json(
             "work": c.work,
             "held": c.held,
             "cores": c.cores,
+            "parts": {what: float(f"{took:.3g}") for what, took in c.parts.items()},
             "about": c.about,
             "commit": machine["commit"],
             "time": machine["time"],

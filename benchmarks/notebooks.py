@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from statistics import median
 
 import nbformat
 
@@ -24,15 +27,27 @@ def notebook_overhead(quick: bool) -> list[Comparison]:
     runs, repeats = (4, 1) if quick else (20, 3)
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
     try:
-        _write(folder, runs)
+        _write(folder)
 
-        def sweep(jobs: int | None) -> float:
+        def sweep(jobs: int | None, count: int = runs) -> float:
+            grid = f"grid: {{x: {list(range(1, count + 1))}}}\n"
+            (folder / "trivial.yml").write_text(f"notebook: trivial.ipynb\n{grid}", "utf-8")
             shutil.rmtree(folder / "store", ignore_errors=True)
             shutil.rmtree(folder / "runs", ignore_errors=True)
             options = [] if jobs is None else ["--jobs", str(jobs)]
             took = seconds(lambda: _call(folder, "nbutils", "sweep", "trivial.yml", *options))
-            assert len(list((folder / "runs").rglob("trivial.ipynb"))) == runs
-            return took / runs
+            assert len(list((folder / "runs").rglob("trivial.ipynb"))) == count
+            return took / count
+
+        def parts(jobs: int | None, whole: float) -> dict[str, float]:
+            """Of one notebook's share: what another notebook adds, and what the start and end of a sweep add."""
+            another = (whole * runs - sweep(jobs, 1)) / max(1, runs - 1)
+            imports = seconds(lambda: run_python("-c", f"import nbutils.sweeps.warm\n{CELLS[0]}", folder=folder)) / runs
+            return {
+                "another notebook: its kernel and its cells": another,
+                "imports, shared by all notebooks": imports,
+                "the rest of the sweep's start and end, shared by all": whole - another - imports,
+            }
 
         def plain() -> float:
             command = "papermill trivial.ipynb plain.ipynb -p x 1 -k python3 --no-progress-bar"
@@ -42,22 +57,21 @@ def notebook_overhead(quick: bool) -> list[Comparison]:
 
         about = f"one of {runs} notebooks that import nbutils, torch, pandas and seaborn, {{}}, against plain papermill"
         shared = {"unit": "s per notebook", "repeats": repeats}
-        return [
-            compare("notebook_overhead", about.format("default jobs"), lambda: sweep(None), plain, **shared),
-            compare("notebook_overhead_one_job", about.format("one at a time"), lambda: sweep(1), plain, **shared),
+        sides = (("notebook_overhead", "default jobs", None), ("notebook_overhead_one_job", "one at a time", 1))
+        found = [
+            (compare(name, about.format(how), partial(sweep, jobs), plain, **shared), jobs) for name, how, jobs in sides
         ]
+        return [replace(one, parts=parts(jobs, median(one.ours))) for one, jobs in found]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write(folder: Path, runs: int) -> None:
+def _write(folder: Path) -> None:
     v4 = nbformat.v4
     first = v4.new_code_cell("x: int = 0", metadata={"tags": ["parameters"]})
     notebook = v4.new_notebook(cells=[first, *map(v4.new_code_cell, CELLS)])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(notebook, folder / "trivial.ipynb")
-    grid = f"grid: {{x: {{from: 1, to: {runs}, step: 1}}}}\n"
-    (folder / "trivial.yml").write_text(f"notebook: trivial.ipynb\n{grid}", "utf-8")
 
 
 def _call(folder: Path, *words: str) -> None:
