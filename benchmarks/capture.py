@@ -117,6 +117,7 @@ import hashlib, json, sys
 import numpy as np
 from benchmarks.memory import forget_peak, peak
 from nbutils.cofiring import cofiring_counts
+from nbutils.counter import CofiringCounter
 examples, neurons, streaming = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "stream"
 def batches():
     rng = np.random.default_rng(0)
