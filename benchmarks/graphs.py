@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
+from statistics import median
 
 import networkx as nx
 import numpy as np
@@ -178,6 +180,19 @@ def snapshots(quick: bool) -> list[Comparison]:
             "dead_share": nb.dead_share(nb.firing(activations, "positive")),
         }
 
+    def parts(activations: np.ndarray, labels: np.ndarray, last: np.ndarray) -> dict[str, float]:
+        fired = nb.firing(activations)
+        steps = {
+            "firing": lambda: nb.firing(activations),
+            "the graph and its searches": lambda: nb.measure_communities(fired, spec),
+            "graphs and searches of null models": lambda: nb.measure_nulls(
+                fired, labels, spec, np.random.default_rng(0)
+            ),
+            "entropies of patterns, information": lambda: nb.measure_entropies(fired, labels, last),
+            "entropy and selectivity of single neurons": lambda: simple(activations, labels),
+        }
+        return {what: median(seconds(step) for _ in range(1 if quick else 5)) for what, step in steps.items()}
+
     small = _trained("mlp:256-128-64")
     mine, theirs = ours(*small), slow.snapshot(*small, draws=1)
     for name in theirs:
@@ -192,6 +207,7 @@ def snapshots(quick: bool) -> list[Comparison]:
             lambda: ours(*small),
             lambda: slow.snapshot(*small, draws=draws),
             448,
+            parts(*small),
         )
     ]
     if find_spec("igraph") is None:
@@ -219,6 +235,7 @@ def snapshots(quick: bool) -> list[Comparison]:
             lambda: ours(*large),
             strongest,
             1_024,
+            parts(*large),
         )
     )
     return found
@@ -232,11 +249,12 @@ def _snapshot(
     ours: Callable[[], object],
     theirs: Callable[[], object],
     neurons: int,
+    parts: dict[str, float],
 ) -> Comparison:
     about = f"firing, graph, 5 searches, both nulls x {draws} draws, entropies and baselines, against {other}"
     graphs, searches = 1 + 2 * draws, 5 + 2 * draws
     edges = 0.05 * neurons * (neurons - 1)
-    return compare(
+    found = compare(
         name,
         about,
         lambda: seconds(ours),
@@ -246,3 +264,4 @@ def _snapshot(
         work={"words": graphs * words(neurons), "bytes": searches * SEARCH * edges * EDGE},  # counts may be kept
         held=edges * EDGE,
     )
+    return replace(found, parts=parts)

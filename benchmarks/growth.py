@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -15,6 +16,7 @@ from benchmarks.memory import with_peak
 from nbutils.cofiring import pack_firing
 from nbutils.support.workers import run_tasks
 
+PASSES = ("first pass, histograms", "second pass, edges", "putting the graph together")
 ONE_SIZE = """
 import ctypes, json, sys, time
 import numpy as np
@@ -90,9 +92,10 @@ def blocks(quick: bool) -> list[Comparison]:
     del fired
     peaks: dict[int, list[float]] = {1: [], 2: []}
     graphs: dict[int, Any] = {}
+    passes: dict[int, list[float]] = {1: [], 2: []}
 
     def split(jobs: int) -> None:
-        run = partial(_measured, peaks[jobs], jobs)
+        run = partial(_measured, peaks[jobs], passes[jobs], jobs)
         graphs[jobs] = nb.graph_in_blocks(packed, density, run=run, blocks=4)
 
     times = {jobs: [seconds(lambda jobs=jobs: split(jobs))] for jobs in (2, 1)}
@@ -109,6 +112,7 @@ def blocks(quick: bool) -> list[Comparison]:
             times[1],
             {"words": 2 * words(neurons)},
             cores=2,
+            parts=dict(zip(PASSES, [*passes[2], times[2][0] - sum(passes[2])], strict=True)),
         ),
         Comparison(
             f"blocks_{neurons}_peak_mib",
@@ -120,11 +124,15 @@ def blocks(quick: bool) -> list[Comparison]:
     ]
 
 
-def _measured(peaks: list[float], jobs: int, task: Callable[[Any], Any], items: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Run the blocks in processes of one thread each, and note the largest memory that each needed."""
+def _measured(
+    peaks: list[float], passes: list[float], jobs: int, task: Callable[[Any], Any], items: list[Any]
+) -> Iterator[tuple[Any, Any]]:
+    """Run the blocks in processes of one thread each; note how long, and the largest memory that each needed."""
+    start = time.perf_counter()
     preload = ("nbutils.graphs", "nbutils.support.loops")
     for item, (result, most) in run_tasks(
         partial(with_peak, task), items, jobs, fresh=True, preload=preload, threads=1
     ):
         peaks.append(most)
         yield item, result
+    passes.append(time.perf_counter() - start)
