@@ -42,10 +42,10 @@ def test_the_quick_benchmark_runs(root, tmp_path):
         assert name in done.stdout
 
 
-@pytest.mark.slow(8)
+@pytest.mark.slow(20)
 def test_a_small_part_of_it_says_what_it_ran_on_and_how_near_the_limit(tmp_path, capsys):
     file = tmp_path / "quick.json"
-    assert main(["--quick", "--only", "cofiring", "--output", str(file)]) == 0
+    assert main(["--quick", "--only", "cofiring", "streaming", "training", "--output", str(file)]) == 0
     said, found = capsys.readouterr().out, json.loads(file.read_text())
     machine, row = found["_machine"], found["cofiring_1000x2000"]
     for name in ("processor", "features", "path"):
@@ -54,6 +54,9 @@ def test_a_small_part_of_it_says_what_it_ran_on_and_how_near_the_limit(tmp_path,
     assert row["share"] == pytest.approx(row["least"] / row["ours"], rel=1e-3)
     assert row["least"] == pytest.approx(row["work"]["words"] / found["_rates"]["words_per_s"], rel=1e-3)
     assert f"{row['share']:.0%}" in said
+    parts = found["capture_every_batch_overhead_448"]["parts"]
+    assert list(parts)[0] == "training itself"
+    assert 0 < parts["training itself"] == max(parts.values())
 
 
 def test_a_quick_run_is_kept_only_where_it_is_asked_for(monkeypatch, capsys):
