@@ -55,7 +55,7 @@ def test_a_small_part_of_it_says_what_it_ran_on_and_how_near_the_limit(tmp_path,
     assert row["least"] == pytest.approx(row["work"]["words"] / found["_rates"]["words_per_s"], rel=1e-3)
     assert f"{row['share']:.0%}" in said
     parts = found["capture_every_batch_overhead_448"]["parts"]
-    assert list(parts)[0] == "training itself"
+    assert next(iter(parts)) == "training itself"
     assert 0 < parts["training itself"] == max(parts.values())
 
 
