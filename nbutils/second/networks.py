@@ -27,12 +27,12 @@ from nbutils.second.candidates import CANDIDATES, Candidate
 from nbutils.second.questions import PROTOCOL
 from nbutils.second.zoo import LEAST_IMAGES, ZOOS, Member, zoo_members
 from nbutils.study.results import CONDITIONS, NOISE_LEVELS, run_rows
+from nbutils.study.study import run_stacks
 from nbutils.support.code import code_digest
 from nbutils.support.files import is_file, read_parquet, replace_file
 from nbutils.support.machine import default_jobs
 from nbutils.support.provenance import digest_of, environment, provenance
 from nbutils.support.store import Store
-from nbutils.support.workers import Lost, run_tasks
 
 __all__ = [
     "Network",
@@ -171,20 +171,8 @@ def compute(
     Raises:
         RuntimeError: a stack of networks was cut off three times; what finished is kept.
     """
-    missing, finished = [one for one in networks if not is_done(one)], 0
-    if missing and progress:
-        progress(0, len(missing))
-    jobs = jobs or default_jobs()
-    for stack, result in run_tasks(_train_and_measure, list(_stacks(missing, jobs)), jobs, preload=(PRELOAD, __name__)):
-        if isinstance(result, Lost):
-            raise RuntimeError(f"{stack[0].run}: {result.reason}; what finished is kept, try fewer jobs at once")
-        finished += len(stack)
-        if progress:
-            progress(finished, len(missing))
-    return len(missing)
-
-
-PRELOAD = "nbutils.runs.recording"
+    missing, jobs = [one for one in networks if not is_done(one)], jobs or default_jobs()
+    return run_stacks(_train_and_measure, list(_stacks(missing, jobs)), jobs, __name__, progress)
 
 
 def _stacks(networks: Iterable[Network], jobs: int) -> Iterator[tuple[Network, ...]]:

@@ -172,19 +172,33 @@ def compute_missing(
 ) -> int:
     """Train and measure the tasks that the store lacks; returns how many those were."""
     missing = [task for task in tasks if not task.done]
-    if missing and progress:
-        progress(0, len(missing))
     # Starting worker processes costs a few seconds; a handful of runs is quicker here.
     jobs = 1 if len(missing) < 4 else jobs or default_jobs()
-    finished = 0
-    results = run_tasks(run_and_measure, stacks(missing, jobs), jobs, preload=("nbutils.runs.recording", __name__))
-    for stack, result in results:
+    return run_stacks(run_and_measure, stacks(missing, jobs), jobs, __name__, progress)
+
+
+def run_stacks(
+    work: Callable[[Any], Any],
+    stacks: Sequence[Sequence[Any]],
+    jobs: int,
+    module: str,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Do a piece of work on stacks of networks in processes that have its module; returns how many networks those were.
+
+    Raises:
+        RuntimeError: a stack was cut off three times; what finished is kept.
+    """
+    missing, finished = sum(map(len, stacks)), 0
+    if missing and progress:
+        progress(0, missing)
+    for stack, result in run_tasks(work, stacks, jobs, preload=("nbutils.runs.recording", module)):
         if isinstance(result, Lost):
             raise RuntimeError(f"{stack[0].run}: {result.reason}; what finished is kept, try fewer jobs at once")
         finished += len(stack)
         if progress:
-            progress(finished, len(missing))
-    return len(missing)
+            progress(finished, missing)
+    return missing
 
 
 def stacks(tasks: Sequence[Task], jobs: int) -> list[tuple[Task, ...]]:
