@@ -15,6 +15,7 @@ from torch import nn
 
 import nbutils as nb
 from benchmarks.harness import Comparison, compare, run_script, seconds
+from benchmarks.seeds import training_held, training_work
 from nbutils.runs.models import HIDDEN_LAYERS, hidden_widths
 from nbutils.support import loops
 from nbutils.support.machine import compute_threads
@@ -94,6 +95,8 @@ def _every_batch(model: str, quick: bool) -> Comparison:
         lambda: seconds(lambda: run.steps(steps)),
         unit="s",
         repeats=repeats,
+        work=_every_batch_work(model, steps),
+        held=training_held(model, 1),
     )
     # A profile that costs nothing while it measures: the same with less and less of the work left in.
     less = {
@@ -110,6 +113,13 @@ def _every_batch(model: str, quick: bool) -> Comparison:
     whole, fewer, least, plain = (median(took[what]) for what in ("all", *less, "training"))
     parts = {"training itself": plain, "Python around layers and passes": least - plain}
     return replace(found, parts=parts | {"bits of what fires": fewer - least, "counts of pairs": whole - fewer})
+
+
+def _every_batch_work(model: str, steps: int) -> dict[str, float]:
+    """Training, and beside it all outputs read once, and all pairs of neurons counted, 64 examples in a word."""
+    work, neurons = training_work(model, 32 * steps), sum(hidden_widths(model))
+    words = neurons * (neurons - 1) / 2 * (32 * steps / 64)
+    return {"flops": work["flops"], "bytes": work["bytes"] + 4 * 32 * steps * neurons, "words": words}
 
 
 STREAM = """

@@ -12,11 +12,24 @@ from statistics import median
 import nbformat
 
 from benchmarks.harness import Comparison, compare, run_python, seconds
+from nbutils.support.machine import default_jobs
 
 CELLS = (
     "import nbutils as nb\nimport pandas\nimport seaborn\nimport torch",
     "nb.record('product', x * float(torch.ones(2).sum()))",
 )
+
+# Seconds per item for the processes that a notebook gets, without the notebook: the worker ends, its kernel with it.
+FORKED = """
+import sys, time
+from nbutils.support.workers import run_tasks
+from nbutils.sweeps.kernels import fork_kernel
+runs, jobs = map(int, sys.argv[1:])
+preload = ("nbutils.sweeps.warm", "pandas", "seaborn", "torch")
+ends = [time.perf_counter() for _ in run_tasks(
+    abs, range(runs + jobs), jobs, fresh=True, before=fork_kernel, preload=preload)]
+print((ends[-1] - ends[jobs - 1]) / runs)
+"""
 
 
 def notebook_overhead(quick: bool) -> list[Comparison]:
@@ -42,9 +55,11 @@ def notebook_overhead(quick: bool) -> list[Comparison]:
         def parts(jobs: int | None, whole: float) -> dict[str, float]:
             """Of one notebook's share: what another notebook adds, and what the start and end of a sweep add."""
             another = (whole * runs - sweep(jobs, 1)) / max(1, runs - 1)
+            forked = float(run_python("-c", FORKED, str(runs), str(jobs or default_jobs()), folder=folder))
             imports = seconds(lambda: run_python("-c", f"import nbutils.sweeps.warm\n{CELLS[0]}", folder=folder)) / runs
             return {
-                "another notebook: its kernel and its cells": another,
+                "another notebook: two processes forked for it, which end at once": forked,
+                "another notebook: its kernel starts, runs its cells and ends": another - forked,
                 "imports, shared by all notebooks": imports,
                 "the rest of the sweep's start and end, shared by all": whole - another - imports,
             }

@@ -51,27 +51,27 @@ def _compare(name: str, model: str, epochs: int, quick: bool) -> Comparison:
         plain,
         unit="s",
         repeats=1 if quick else 5 if epochs > 1 else 3,
-        work=_work(model, epochs * examples),
-        held=_held(model),
+        work=training_work(model, SEEDS * epochs * examples),
+        held=training_held(model, _stacked(parameter_count(model, 784, 10), "cpu")),
     )
     assert mannwhitneyu(accuracies["ours"], accuracies["other"]).pvalue > 0.001, accuracies
     return found
 
 
-def _work(model: str, examples: int) -> dict[str, float]:
+def training_work(model: str, examples: int) -> dict[str, float]:
     """Products forwards and backwards (none to the inputs), and bytes of weights, slopes and moments per step of 32.
 
     Of seven kinds of 4 bytes: weights, slopes and two moments are read, all but the slopes written. A core works on the
-    same ones at every step, so most of these bytes come from a cache, and are counted at a cache's rate: see `_held`.
+    same ones at every step, so most of these bytes come from a cache, and are counted at a cache's rate: see
+    :func:`training_held`.
     """
     whole, first = parameter_count(model, 784, 10), 784 * hidden_widths(model)[0]
-    return {"flops": SEEDS * examples * (6.0 * whole - 2 * first), "bytes": SEEDS * examples / 32 * whole * 28}
+    return {"flops": examples * (6.0 * whole - 2 * first), "bytes": examples / 32 * whole * 28}
 
 
-def _held(model: str) -> float:
+def training_held(model: str, networks: int) -> float:
     """Bytes of weights, slopes and two moments that a core has in use at every step: those of one stack of networks."""
-    parameters = parameter_count(model, 784, 10)
-    return 16.0 * parameters * _stacked(parameters, "cpu")
+    return 16.0 * parameter_count(model, 784, 10) * networks
 
 
 def _stacked(parameters: int, device: str) -> int:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import median
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -13,10 +17,12 @@ from scipy.stats import mannwhitneyu
 from torch.nn.functional import cross_entropy
 
 import nbutils as nb
-from benchmarks.harness import Comparison, compare
+from benchmarks.harness import Comparison, compare, seconds
+from benchmarks.seeds import training_held, training_work
 from nbutils.data.datasets import Dataset
+from nbutils.runs import training
 from nbutils.runs.models import parameter_count, stack_size
-from nbutils.runs.training import TrainingSettings, one_thread, train
+from nbutils.runs.training import Stack, TrainingSettings, one_thread, train
 from nbutils.support.machine import compute_threads, default_jobs
 from nbutils.support.workers import Lost, run_tasks
 
@@ -70,15 +76,24 @@ def _compare(name: str, model: str, count: int, quick: bool) -> Comparison:
         f"training {count} configurations of 784-{model.removeprefix('mlp:')}-10 that differ in images, epochs, rate, "
         "decay and dropout, against a plain PyTorch loop over them; AdamW, batch 32, start of processes not counted"
     )
-    found = compare(name, about, ours, plain, unit="s", repeats=1 if quick else 3)
+    found = compare(
+        name,
+        about,
+        ours,
+        plain,
+        unit="s",
+        repeats=1 if quick else 3,
+        work=training_work(model, sum(one.examples * one.epochs for one in chosen)),
+        held=training_held(model, _stacked(model, len(chosen))),
+    )
     assert mannwhitneyu(accuracies["ours"], accuracies["other"]).pvalue > 0.001, accuracies
-    return found
+    return replace(found, parts=_parts(model, chosen, 1 if quick else 5))
 
 
 def side_by_side(model: str, chosen: Sequence[Configuration]) -> tuple[float, list[float]]:
     """Seconds from the first step of any worker to the last, and test accuracies: the way that the zoo is trained."""
     longest = sorted(chosen, key=lambda one: -one.epochs * one.examples)
-    size = min(stack_size(parameter_count(model, 784, 10)), -(-len(chosen) // default_jobs()))
+    size = _stacked(model, len(chosen))
     stacks = [longest[start : start + size] for start in range(0, len(longest), size)]
     work = partial(_stack, model)
     # Workers are warm when the clock starts, as the plain loop's process is.
@@ -95,6 +110,40 @@ def _stack(model: str, chosen: Sequence[Configuration]) -> tuple[float, float, l
         models = _train(model, chosen)
         end = time.monotonic()
     return start, end, [_accuracy(one) for one in models]
+
+
+def _stacked(model: str, networks: int) -> int:
+    """Networks that train as one stack."""
+    return min(stack_size(parameter_count(model, 784, 10)), -(-networks // default_jobs()))
+
+
+def _parts(model: str, chosen: Sequence[Configuration], repeats: int) -> dict[str, float]:
+    """Where the time of one stack in one process goes: the same with less and less of the work left in."""
+    longest = sorted(chosen, key=lambda one: -one.epochs * one.examples)[: _stacked(model, len(chosen))]
+    # By what is left out, in this order; arrays that were there before take the place of what would be made.
+    known: dict[str, Any] = {}
+
+    def once(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *given: known[name] if name in known else known.setdefault(name, make(*given))
+
+    less = {
+        "Adam's update of the weights": (training, "_adam", lambda *_: lambda: None),
+        "what dropout drops: drawing it": (training, "_kept", once("kept", training._kept)),
+        "gathering images": (training._Images, "prepared", once("images", training._Images.prepared)),
+        "products of matrices, forwards and backwards": (Stack, "step", lambda *_: None),
+    }
+    took: dict[str, list[float]] = {what: [] for what in ("all", *less)}
+    with one_thread():
+        for _ in range(repeats):
+            with ExitStack() as without:
+                took["all"].append(seconds(lambda: _train(model, longest)))
+                for what, (owner, name, instead) in less.items():
+                    known.clear()
+                    without.enter_context(patch.object(owner, name, instead))
+                    took[what].append(seconds(lambda: _train(model, longest)))
+    times = [median(values) for values in took.values()]
+    parts = {what: before - after for what, before, after in zip(less, times, times[1:], strict=False)}
+    return {**parts, "Python around the steps, and making the networks": times[-1]}
 
 
 def _train(model: str, chosen: Sequence[Configuration]) -> list[torch.nn.Module]:

@@ -212,12 +212,18 @@ class _Pool:
         waiting = deque((item, 1) for item in items)
         busy: dict[Any, _Worker] = {}
         idle: list[_Worker] = []
+
+        def fill() -> None:
+            while waiting and len(busy) < self.size:
+                worker = idle.pop() if idle else _Worker(self)
+                worker.give(*waiting.popleft())
+                busy[worker.connection] = worker
+            if self.fresh and waiting and not idle:  # the next one gets ready while these work
+                idle.append(_Worker(self))
+
         try:
-            while waiting or busy:
-                while waiting and len(busy) < self.size:
-                    worker = idle.pop() if idle else _Worker(self)
-                    worker.give(*waiting.popleft())
-                    busy[worker.connection] = worker
+            fill()
+            while busy:
                 for ready in connection.wait(list(busy)):
                     worker = busy.pop(ready)
                     kind, payload = worker.receive()
@@ -225,9 +231,11 @@ class _Pool:
                     idle.append(worker) if reusable else worker.end()
                     if kind == "raised":
                         raise payload
-                    if kind == "again" and worker.attempt < ATTEMPTS:
+                    again = kind == "again" and worker.attempt < ATTEMPTS
+                    if again:
                         waiting.append((worker.item, worker.attempt + 1))
-                    else:
+                    fill()  # before the result is handed over: nobody waits for who takes it
+                    if not again:
                         yield (
                             worker.item,
                             Lost(f"{payload[0]}, {ATTEMPTS} times", payload[1]) if kind == "again" else payload,

@@ -19,6 +19,7 @@ from queue import Empty
 from typing import Any
 
 import numpy as np
+import zmq.asyncio
 from jupyter_client.asynchronous import AsyncKernelClient
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.manager import AsyncKernelManager
@@ -31,8 +32,17 @@ LOG = "kernel.log"  # beside the connection file: what a kernel writes past its 
 _waiting: list[tuple[int, int]] = []
 
 
+def _eager(context: zmq.Context) -> zmq.Context:
+    """Sockets of it that connect before the kernel listens try again after 3 ms, not after 100."""
+    context.setsockopt(zmq.RECONNECT_IVL, 3)
+    return context
+
+
 class _Client(AsyncKernelClient):
     """Does not wait for 0.2 s of silence once the kernel is ready, as others do: messages of its start harm nobody."""
+
+    def _context_default(self) -> zmq.asyncio.Context:
+        return _eager(super()._context_default())
 
     async def _async_wait_for_ready(self, timeout: float | None = None) -> None:
         deadline = time.monotonic() + (math.inf if timeout is None else timeout)
@@ -65,6 +75,7 @@ class PrivateKernelManager(AsyncKernelManager):
         if sys.platform != "win32":  # which has no such sockets
             private |= {"transport": "ipc", "ip": str(self.folder / "s")}
         super().__init__(*args, **private, **kwargs)
+        _eager(self.context)
 
     def _client_factory_default(self) -> type[_Client]:
         return _Client
@@ -73,9 +84,9 @@ class PrivateKernelManager(AsyncKernelManager):
         """Do nothing: the manager interrupts before it shuts down, and a kernel hit while replying forgets to end."""
 
     async def _async_finish_shutdown(
-        self, waittime: float | None = None, pollinterval: float = 0.01, restart: bool = False
+        self, waittime: float | None = None, pollinterval: float = 0.002, restart: bool = False
     ) -> None:
-        """As usual, but look every 10 ms, not every 100."""
+        """As usual, but look every 2 ms, not every 100."""
         await super()._async_finish_shutdown(waittime, pollinterval, restart)
 
 

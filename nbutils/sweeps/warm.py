@@ -22,6 +22,7 @@ MODULES = (
     "IPython.extensions.storemagic",
     "matplotlib_inline.config",
     "papermill",
+    "psutil",  # with which a kernel looks for children when it ends
     "tornado.platform.asyncio",
 )
 
