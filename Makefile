@@ -27,7 +27,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR: # a book that failed the strict build must not look up to date
-.PHONY: help book test test-all lab sweep study replicate bench runs glance sums house clean
+.PHONY: help environment book test test-all lab sweep study replicate bench runs glance sums house clean
 
 help: ## list commands and options
 	@echo "Commands:"
@@ -36,6 +36,8 @@ help: ## list commands and options
 	@echo "  DATASETS=\"$(DATASETS)\" (names with spaces in single quotes)  SEEDS=$(SEEDS)  EPOCHS=$(EPOCHS)  JOBS=$(if $(JOBS),$(JOBS),one per core)"
 	@echo "  SWEEP=$(SWEEP)  DATASET=$(DATASET)  DATA=$(DATA)  QUICK=$(QUICK)"
 	@echo "  PYTHON=$(PYTHON) (3.11 or newer, makes .venv)  PIP_ARGS=\"$(PIP_ARGS)\" (passed to pip)"
+
+environment: .venv/ready ## install everything into .venv, and nothing else
 
 book: .venv/ready ## train and measure what is missing, execute the notebooks, build the book
 	@$(PY) -m nbutils pages --plan $(STUDY)

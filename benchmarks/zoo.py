@@ -121,15 +121,19 @@ def _parts(model: str, chosen: Sequence[Configuration], repeats: int) -> dict[st
     """Where the time of one stack in one process goes: the same with less and less of the work left in."""
     longest = sorted(chosen, key=lambda one: -one.epochs * one.examples)[: _stacked(model, len(chosen))]
     # By what is left out, in this order; arrays that were there before take the place of what would be made.
-    known: dict[str, Any] = {}
+    known: dict[Any, Any] = {}
 
-    def once(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *given: known[name] if name in known else known.setdefault(name, make(*given))
+    def once(make: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*given: Any) -> Any:
+            key = make, given[-1].shape  # of the batch: networks leave the stack
+            return known[key] if key in known else known.setdefault(key, make(*given))
+
+        return made
 
     less = {
         "Adam's update of the weights": (training, "_adam", lambda *_: lambda: None),
-        "what dropout drops: drawing it": (training, "_kept", once("kept", training._kept)),
-        "gathering images": (training._Images, "prepared", once("images", training._Images.prepared)),
+        "what dropout drops: drawing it": (training, "_kept", once(training._kept)),
+        "gathering images": (training._Images, "prepared", once(training._Images.prepared)),
         "products of matrices, forwards and backwards": (Stack, "step", lambda *_: None),
     }
     took: dict[str, list[float]] = {what: [] for what in ("all", *less)}

@@ -197,16 +197,28 @@ def add_replicate_command(commands: argparse._SubParsersAction) -> None:
 def _replicate(options: argparse.Namespace) -> int:
     from nbutils.second.networks import networks_of
     from nbutils.second.questions import rules_digest
-    from nbutils.second.replication import folder_name, page_lacks, replicate, require_fit, second_tables, time_left
+    from nbutils.second.replication import (
+        folder_name,
+        missing_networks,
+        page_lacks,
+        replicate,
+        require_fit,
+        second_tables,
+        time_left,
+    )
     from nbutils.sweeps.report import packaged_template, write_page
 
     data, jobs = require_fit(options.dataset), options.jobs or default_jobs()
     folder = options.into or Path("replication") / (folder_name(options.dataset) + "-quick" * options.quick)
     networks = networks_of(options.dataset, options.quick)
     print(f"Second study of {data.title}: {len(networks)} networks; rules {rules_digest()}; store: {store_folder()}")
-    left = float("nan") if options.quick else time_left(networks, jobs, options.designs)
-    how_long = "minutes" if options.quick else "unknown" if left != left else f"about {duration(left)}"
-    print(f"Time: {how_long} with {jobs} jobs.", flush=True)
+    if options.quick:
+        print(f"Time: minutes with {jobs} jobs.", flush=True)
+    else:
+        missing = missing_networks(options.dataset, folder, options.designs, options.add)
+        left = time_left(missing, jobs)
+        how_long = "time unknown" if left != left else f"about {duration(left)} with {jobs} jobs"
+        print(f"Missing: {len(missing)} networks, {how_long}.", flush=True)
     if options.plan:
         return 0
     folder.mkdir(parents=True, exist_ok=True)  # one that cannot be is known before anything is trained

@@ -12,7 +12,9 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,10 +92,19 @@ def check_outputs() -> Callable[[str, list], None]:
         outputs = [output for cell in cells if cell["cell_type"] == "code" for output in cell["outputs"]]
         kinds = {output["output_type"] for output in outputs}
         assert not kinds & {"error", "stream"}, f"{name}: pages show results, not streams"
+        bare = [output for output in outputs if {"image/png", "image/svg+xml"} & set(output.get("data", {}))]
+        assert not bare, f"{name}: a figure needs nb.show(figure, caption, alt)"
         without = {"synthesis", "robustness", "sweep_report", "speed"}  # a box with a verdict
         assert any("nb-callout" in "".join(o.get("data", {}).get("text/html", "")) for o in outputs) or name in without
 
     return check
+
+
+@pytest.fixture
+def house(root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module that draws the rooms of the package and measures it."""
+    monkeypatch.syspath_prepend(root / "book/_ext")
+    return import_module("house")
 
 
 @pytest.fixture

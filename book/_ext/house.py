@@ -96,8 +96,8 @@ def draw(target: Path = PICTURE) -> None:
     target.write_text(picture(), "utf-8")
 
 
-def look() -> list[tuple[str, str, str]]:
-    """The ten-point look: (what, measured, what it should be)."""
+def look() -> list[tuple[str, str, str, bool]]:
+    """The ten-point look: (what, measured, what it should be, whether it is)."""
     cells = {path.stem: json.loads(path.read_text("utf-8"))["cells"] for path in _notebooks()}
     code = {name: [c for c in own if c["cell_type"] == "code"] for name, own in cells.items()}
     lengths = [n for own in code.values() for c in own if (n := len(code_lines(c)))]
@@ -114,22 +114,29 @@ def look() -> list[tuple[str, str, str]]:
     room, most = max(((room, len(paths)) for room, paths in files().items()), key=lambda pair: pair[1])
     mirrored = [room for room in ROOMS if (ROOT / "tests" / room).is_dir()]
     strict = "-W -n --keep-going" in (ROOT / "Makefile").read_text("utf-8")
+    long = sum(n > 20 for n in lengths) / len(lengths)
     sourced = sum("Where the numbers come from" in "".join(map(str, own)) for own in cells.values())
     return [
         ("code lines per cell, median; share over 20",
-         f"{statistics.median(lengths):.0f}; {sum(n > 20 for n in lengths) / len(lengths):.0%}", "at most 6; under 5%"),
-        ("classes on pages; functions on a page, most", f"{classes}; {max(functions)}", "0; 2"),
+         f"{statistics.median(lengths):.0f}; {long:.0%}", "at most 6; under 5%",
+         statistics.median(lengths) <= 6 and long < 0.05),
+        ("classes on pages; functions on a page, most", f"{classes}; {max(functions)}", "0; at most 2",
+         classes == 0 and max(functions) <= 2),
         ("words per line of code, hidden cells counted, least; share of code lines hidden, most",
          f"{min(words.values()):.1f} ({min(words, key=words.get)}); {max(hidden.values()):.0%} "
-         f"({max(hidden, key=hidden.get)})", "8; 40%"),
-        ("pages that close by answering the questions they open with", f"{answered} of {len(cells)}", "all"),
-        ("figures without caption or alt text", f"{bare} of {len(shows)}", "0"),
+         f"({max(hidden, key=hidden.get)})", "at least 8; at most 40%",
+         min(words.values()) >= 8 and max(hidden.values()) <= 0.4),
+        ("pages that close by answering the questions they open with", f"{answered} of {len(cells)}", "all",
+         answered == len(cells)),
+        ("figures without caption or alt text", f"{bare} of {len(shows)}", "0", bare == 0),
         ("public functions of the core with meaning, shapes, errors and a runnable example",
-         f"{documented} of {public}", "all"),
-        ("lines of a function, 90th percentile; files in a room, most", f"{p90}; {most} ({room})", "30; 18"),
-        ("rooms with a folder of tests", f"{len(mirrored)} of {len(ROOMS)}", "all"),
-        ("the book is built strictly, without a list of excused warnings", "yes" if strict else "no", "yes"),
-        ("pages that say where their numbers come from", f"{sourced} of {len(cells)}", "all"),
+         f"{documented} of {public}", "all", documented == public),
+        ("lines of a function, 90th percentile; files in a room, most", f"{p90}; {most} ({room})", "at most 30; 18",
+         p90 <= 30 and most <= 18),
+        ("rooms with a folder of tests", f"{len(mirrored)} of {len(ROOMS)}", "all", len(mirrored) == len(ROOMS)),
+        ("the book is built strictly, without a list of excused warnings", "yes" if strict else "no", "yes",
+         strict),
+        ("pages that say where their numbers come from", f"{sourced} of {len(cells)}", "all", sourced == len(cells)),
     ]  # fmt: skip
 
 
@@ -185,7 +192,7 @@ def function_length() -> int:
 
 def look_text() -> str:
     """The look as a table in Markdown."""
-    rows = [f"| {n} | {what} | {found} | {wanted} |" for n, (what, found, wanted) in enumerate(look(), 1)]
+    rows = [f"| {n} | {what} | {found} | {wanted} |" for n, (what, found, wanted, _) in enumerate(look(), 1)]
     return "\n".join(["", "| point | what | measured | should be |", "| --- | --- | --- | --- |", *rows, "", ""])
 
 
@@ -209,13 +216,16 @@ def _is_show(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "show"
 
 
-def main() -> None:
-    """Draw the rooms and write the look into CONTRIBUTING.md."""
+def main() -> int:
+    """Draw the rooms and write the look into CONTRIBUTING.md; the exit code is 1 if a point is not as it should be."""
     draw()
     text = LOOK.read_text("utf-8")
     before, rest = text.split(START)
     LOOK.write_text(before + START + look_text() + END + rest.split(END)[1])
-    print("\n".join(f"{found:>40}  {what} (should be {wanted})" for what, found, wanted in look()))
+    points = look()
+    for what, found, wanted, good in points:
+        print(f"{'' if good else 'NOT as it should be:':20} {found:>40}  {what} (should be {wanted})")
+    return 0 if all(good for *_, good in points) else 1
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Candidate measures of performance, all on one footing: how each is taken from a look at a network, and what it needs.
 
-A new one is a function of a :class:`nbutils.runs.looks.Look` and an entry in `CANDIDATES`: every table and page of the
-second study has it from then on, and only what it adds is computed.
+A new one is a function of a :class:`nbutils.runs.looks.Look` and an entry in `CANDIDATES`: the next `replicate` takes
+what it adds on networks that the store holds. Those that only committed tables hold would be trained again (without
+`--add`), hours for a data set; until then tables and pages do not show it.
 """
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ __all__ = [
     "committed_second",
     "folder_name",
     "forecast",
+    "missing_networks",
     "page_lacks",
     "replicate",
     "require_fit",
@@ -119,6 +120,8 @@ def require_fit(dataset: str) -> Dataset:
 def forecast(networks: Sequence[Network], studies: Sequence[Tables]) -> float:
     """Seconds of one processor that networks will take, from what others of their design took; NaN if nobody knows.
 
+    Networks of a zoo that nobody has trained are taken for those of the small one.
+
     Args:
         networks: those to come.
         studies: tables of finished studies, on the machine that made them.
@@ -129,13 +132,21 @@ def forecast(networks: Sequence[Network], studies: Sequence[Tables]) -> float:
         spent = tables.networks["seconds"] + tables.networks["run"].map(measuring).fillna(0)
         rows.append(pd.DataFrame({"design": tables.networks["designs"].str.split("+").str[0], "seconds": spent}))
     known = pd.concat(rows).groupby("design")["seconds"].mean() if rows else pd.Series(dtype=float)
-    return float(sum(known.get(network.designs[0], np.nan) for network in networks))
+    zoo = known.get("small", np.nan)
+    return float(sum(known.get(one.designs[0], zoo if one.designs[0] in ZOOS else np.nan) for one in networks))
 
 
-def time_left(networks: Sequence[Network], jobs: int, designs: Sequence[str] | None = None) -> float:
-    """Seconds until all networks that the store lacks will be there, learned from the committed tables."""
-    chosen = set(wanted_designs(networks, designs))
-    missing = [one for one in networks if chosen & set(one.designs) and not is_done(one)]
+def missing_networks(dataset: str, folder: Path, designs: Sequence[str] | None, add: bool) -> list[Network]:
+    """Networks that :func:`replicate` would train or measure, given the same."""
+    networks = networks_of(dataset)
+    chosen, held = set(wanted_designs(networks, designs)), _held(folder, load_dataset(dataset), networks)
+    there = set(held.networks["settings"]) if add and held is not None else set()
+    wanted = (one for one in networks if chosen & set(one.designs) and settings_digest(one.run) not in there)
+    return [one for one in wanted if not is_done(one)]
+
+
+def time_left(missing: Sequence[Network], jobs: int) -> float:
+    """Seconds until networks that are missing will be there, learned from the committed tables."""
     root = Path(__file__).parents[2]
     studies = [read_tables(root / SECOND / name) for name in committed_second(root)]
     return forecast(missing, studies) / min(jobs, max(1, len(missing)))

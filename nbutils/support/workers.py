@@ -219,7 +219,8 @@ class _Pool:
                 worker.give(*waiting.popleft())
                 busy[worker.connection] = worker
             if self.fresh and waiting and not idle:  # the next one gets ready while these work
-                idle.append(_Worker(self))
+                with deaf():  # an interrupt in the middle of it would be told by the server process, too
+                    idle.append(_Worker(self))
 
         try:
             fill()
@@ -227,19 +228,17 @@ class _Pool:
                 for ready in connection.wait(list(busy)):
                     worker = busy.pop(ready)
                     kind, payload = worker.receive()
+                    item, attempt = worker.item, worker.attempt
                     reusable = kind == "done" and not self.fresh
                     idle.append(worker) if reusable else worker.end()
                     if kind == "raised":
                         raise payload
-                    again = kind == "again" and worker.attempt < ATTEMPTS
+                    again = kind == "again" and attempt < ATTEMPTS
                     if again:
-                        waiting.append((worker.item, worker.attempt + 1))
+                        waiting.append((item, attempt + 1))
                     fill()  # before the result is handed over: nobody waits for who takes it
                     if not again:
-                        yield (
-                            worker.item,
-                            Lost(f"{payload[0]}, {ATTEMPTS} times", payload[1]) if kind == "again" else payload,
-                        )
+                        yield item, Lost(f"{payload[0]}, {ATTEMPTS} times", payload[1]) if kind == "again" else payload
         finally:
             for worker in list(self.workers):
                 worker.end()

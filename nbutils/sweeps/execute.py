@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -296,9 +297,17 @@ def _one_line(job: NotebookJob, error: Exception, folder: Path) -> str:
         said = log.read_text("utf-8", "replace").strip().splitlines() if log.exists() else []
         return f"its kernel died ({said[-1].strip() if said else 'killed, or out of memory?'})"
     if kind == "PapermillExecutionError":
-        return f"{error.ename}: {' '.join(str(error.evalue).split())}"  # type: ignore[attr-defined]
+        said = " ".join(str(error.evalue).split())  # type: ignore[attr-defined]
+        return f"{error.ename}: {said or _failed_line(error)}"  # type: ignore[attr-defined]
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     return f"{kind}: {lines[-1].strip() if lines else 'no message'}"
+
+
+def _failed_line(error: Any) -> str:
+    """The line of the notebook that raised an error without words."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback))
+    found = re.search(r"^-+> *\d+ (.+)$", plain, re.MULTILINE)
+    return f"in {found[1].strip()!r}" if found else "no message"
 
 
 def _is_late(error: Exception) -> bool:

@@ -19,7 +19,6 @@ from queue import Empty
 from typing import Any
 
 import numpy as np
-import zmq.asyncio
 from jupyter_client.asynchronous import AsyncKernelClient
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.manager import AsyncKernelManager
@@ -32,16 +31,16 @@ LOG = "kernel.log"  # beside the connection file: what a kernel writes past its 
 _waiting: list[tuple[int, int]] = []
 
 
-def _eager(context: zmq.Context) -> zmq.Context:
-    """Sockets of it that connect before the kernel listens try again after 3 ms, not after 100."""
-    context.setsockopt(zmq.RECONNECT_IVL, 3)
+def _eager(context: Any) -> Any:
+    """A ZeroMQ context whose sockets, where they come before the kernel listens, try again after 3 ms, not 100."""
+    context.reconnect_ivl = 3
     return context
 
 
 class _Client(AsyncKernelClient):
     """Does not wait for 0.2 s of silence once the kernel is ready, as others do: messages of its start harm nobody."""
 
-    def _context_default(self) -> zmq.asyncio.Context:
+    def _context_default(self) -> Any:
         return _eager(super()._context_default())
 
     async def _async_wait_for_ready(self, timeout: float | None = None) -> None:

@@ -6,7 +6,6 @@ import ast
 import re
 import subprocess
 from collections import OrderedDict
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +21,6 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("run", "pages", "runs", "glance", "data", "study", "replicate", "sweep", "results", "report", "portable")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").rglob("*.md"))]
 DOCUMENTS = [d for d in DOCUMENTS if "_build" not in d.parts]
-
-
-@pytest.fixture
-def house(monkeypatch):
-    """The module that draws the rooms of the package and measures it."""
-    monkeypatch.syspath_prepend(ROOT / "book/_ext")
-    return import_module("house")
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -117,6 +109,8 @@ def test_the_picture_and_the_look_are_those_of_the_code(house):
     assert drawn == house.picture(), "run make house"
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     assert text.partition(house.START)[2].partition(house.END)[0] == house.look_text(), "run make house"
+    missed = [f"{what}: {found}, should be {wanted}" for what, found, wanted, good in house.look() if not good]
+    assert not missed
 
 
 def test_the_picture_counts_imports(house, tmp_path, monkeypatch):

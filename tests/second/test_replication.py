@@ -156,7 +156,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_trained(tmp_path, own_s
     assert not (own_store / "runs").exists()
 
 
-def test_refusals_of_the_command(tmp_path, own_store, capsys, monkeypatch):
+def test_refusals_of_the_command(tmp_path, own_store, root, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["replicate", "minst"]) == 2
     assert "dataset must be one of digits" in capsys.readouterr().err
@@ -165,7 +165,12 @@ def test_refusals_of_the_command(tmp_path, own_store, capsys, monkeypatch):
     assert main(["replicate", "digits", "--plan"]) == 0
     out = capsys.readouterr().out
     assert "55 networks" in out
-    assert "Time: " in out
+    assert "Missing: 55 networks, about " in out
+    into = ["--into", str(root / "book/results/second/digits")]
+    assert main(["replicate", "digits", "--plan", *into, "--designs", "grid"]) == 0
+    assert "Missing: 40 networks, about " in capsys.readouterr().out, "all would be computed"
+    assert main(["replicate", "digits", "--plan", *into, "--add"]) == 0
+    assert "Missing: 0 networks, " in capsys.readouterr().out, "the tables hold them"
     assert not list(tmp_path.glob("replication*")), "a plan writes nothing"
 
 
@@ -202,12 +207,15 @@ def test_a_folder_of_pictures_is_taken_too(tmp_path, own_store, fresh_data):
 def test_time_is_learned_from_tables(by_hand, few):
     networks = [one for one in networks_of(by_hand, quick=True) if "small" in one.designs]
     assert np.isnan(forecast(networks, []))
+    paper = replace(networks[0], designs=("paper",))
     row = {"run": "a", "designs": "small", "seconds": 3.0}
     costs = pd.DataFrame([("a", "graph", 1.0), ("a", "probe", 0.5)], columns=["run", "entry", "seconds"])
     none = pd.DataFrame()
     known = replication.Tables(pd.DataFrame([row]), none, none, costs)
     assert forecast(networks, [known]) == pytest.approx(len(networks) * (3 + 2 * 1.5))
     assert forecast([replace(networks[0], designs=("small", "grid"))], [known]) == pytest.approx(6)
+    assert forecast([paper], [known]) == pytest.approx(6), "no such zoo was trained: it is taken for the small one"
+    assert np.isnan(forecast([replace(paper, designs=("grid",))], [known]))
 
 
 def test_the_rules_are_those_of_their_commit(root, tmp_path):

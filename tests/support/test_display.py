@@ -36,6 +36,16 @@ def test_a_figure_follows_the_page_and_speaks(figure):
     assert "DOCTYPE" not in html
 
 
+def test_a_figure_is_shown_once_and_whole():
+    """Pyplot forgets it, and what was drawn without a style has room for its labels."""
+    axes = plt.figure().subplots()
+    axes.set_yticks([0, 1], ["a long name of a measure", "another one"])
+    assert plt.get_fignums()
+    show(axes.figure, "Caption.", "Alt.")
+    assert not plt.get_fignums()
+    assert axes.get_tightbbox().x0 > -1, "in pixels"
+
+
 def test_ids_are_unique_across_figures(figure):
     import re
 

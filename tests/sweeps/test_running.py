@@ -119,6 +119,12 @@ def test_failures_keep_a_row_and_their_notebook_and_are_tried_again(
     assert set(results(tmp_path)["status"]) == {"done"}
 
 
+def test_an_error_without_words_names_its_line(write_notebook, write_sweep, command, own_store):
+    write_notebook("y = 2 * x\nassert y > 100\nz = 1")
+    done = command("sweep", write_sweep(grid={"x": [1]}))
+    assert "failed: x=1: AssertionError: in 'assert y > 100'" in done.stdout
+
+
 def test_max_failures_stops_early(write_notebook, write_sweep, command, own_store):
     write_notebook("raise KeyError(x)")
     done = command("sweep", write_sweep(grid={"x": list(range(9))}), "--max-failures", 2, "--jobs", 1)

@@ -213,6 +213,7 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "entropy_series": lambda: {"results": study()},
     "event_rates": lambda: {"evolution": epochs(**dict.fromkeys(KINDS, 1)).query("epoch > 0"), "rng": 0, "draws": 20},
     "evidence_table": lambda: {"evidence": [TEST]},
+    "figure_style": dict,
     "fold": lambda: {"summary": "More", "opened": True},
     "grid_values": lambda: {"results": gridded()},
     "interval_text": lambda: {"value": 0.1, "low": 0.0, "high": 0.2, "digits": 2},
