@@ -186,7 +186,9 @@ def add_replicate_command(commands: argparse._SubParsersAction) -> None:
     )
     replicate.add_argument("dataset", help="a name, or folder:PATH with a folder per class or MNIST's four idx files")
     replicate.add_argument("--quick", action="store_true", help="a few small networks: shows that all works in minutes")
-    replicate.add_argument("--designs", nargs="+", metavar="DESIGN", help="runs, grid, small, paper, 'one loss'")
+    replicate.add_argument(
+        "--designs", nargs="+", metavar="DESIGN", help="runs, grid, memorising, small, paper, 'one loss'"
+    )
     replicate.add_argument("--jobs", type=positive, help="processes (default: one per core)")
     replicate.add_argument("--into", type=Path, help="folder for all that is written (default: replication/<data set>)")
     replicate.add_argument("--add", action="store_true", help="keep networks that the folder's tables hold as they are")

@@ -18,6 +18,7 @@ from nbutils.second.leaderboard import BOARD, ONE_NUMBER, refutations, zoo_axes
 from nbutils.second.networks import Tables, read_tables
 from nbutils.second.questions import rules_digest
 from nbutils.second.replication import RULES_COMMIT, SECOND, committed_second
+from nbutils.study.results import CONDITIONS
 from nbutils.support.checks import shown
 from nbutils.support.display import (
     GREY,
@@ -29,6 +30,8 @@ from nbutils.support.display import (
     format_number,
     in_figure,
     interval_text,
+    say,
+    show,
     show_table,
 )
 
@@ -42,7 +45,9 @@ __all__ = [
     "open_one",
     "questions_figure",
     "refuted",
+    "settling_figure",
     "show_best",
+    "show_memorising",
     "show_sum",
     "show_words",
     "worth_figure",
@@ -238,9 +243,8 @@ def excess_figure(found: Found) -> Figure:
     return fig
 
 
-def course_figure(found: Found) -> Figure:
-    """Modularity, both entropies and training accuracy over the epochs of the networks with true labels."""
-    networks, _ = sound(found.tables, "runs", "true")
+def course_figure(found: Found, networks: pd.DataFrame) -> Figure:
+    """Modularity, both entropies and training accuracy over the epochs of some networks."""
     panels = {**OURS, "train_accuracy": "training accuracy"}
     with figure_style():
         fig, axes = plt.subplots(1, 4, figsize=(WIDTH, 2.4))
@@ -252,6 +256,47 @@ def course_figure(found: Found) -> Figure:
             ax.set(xlabel="epoch", title=called.replace(" per ", "\nper ").replace(" of ", "\nof "))
         plt.close(fig)
     return fig
+
+
+def settling_figure(found: Found) -> Figure:
+    """How far communities of an epoch agree with those of the one before, by label condition; a line is a network."""
+    with figure_style():
+        fig, axes = plt.subplots(1, len(CONDITIONS), figsize=(WIDTH, 2.4), sharey=True)
+        for ax, labels in zip(axes, CONDITIONS, strict=True):
+            networks, _ = sound(found.tables, "runs", labels)
+            values = course(found.tables, networks, "agreement")
+            epochs = np.arange(1, values.shape[1] + 1)
+            ax.plot(epochs, values.T, color="#3b82c4", lw=0.7, alpha=0.6)
+            searches = course(found.tables, networks, "searches")
+            for epoch, own in zip((0, len(epochs)), searches.T, strict=False):
+                ax.plot(np.full(len(own), epoch), own, "s", ms=3.5, color=GREY)
+            ax.set(xlabel="epoch", title=f"{labels} labels")
+        axes[0].set_ylabel("agreement (AMI)")
+        plt.close(fig)
+    return fig
+
+
+def show_memorising(found: Found, rho: Mapping[str, pd.Series]) -> Html:
+    """What happens while random labels are learned by heart: curves, and each measure's correlation within networks.
+
+    Args:
+        found: of one data set.
+        rho: by measure, a rank correlation with training accuracy for each network that memorises.
+    """
+    networks, _ = sound(found.tables, "memorising")
+    if networks.empty:
+        return say("These tables hold no networks that learn random labels by heart.")
+    rows = [(called, *(rho[name].agg(how) for how in ("mean", "min", "max"))) for name, called in OURS.items()]
+    epochs = networks["last_epoch"]
+    caption = f"{len(networks)} networks that learn random labels, for {epochs.min():.0f} to {epochs.max():.0f} epochs"
+    figure = show(
+        course_figure(found, networks),
+        f"{caption}: curves over the epochs, training probe. {found.source}.",
+        "Four panels of curves over epochs: modularity, two entropies, training accuracy.",
+    )
+    columns = ["measure", "ρ with training accuracy, mean", "lowest", "highest"]
+    table = show_table(pd.DataFrame(rows, columns=columns), f"{caption}; the untrained network left out.", digits=2)
+    return Html(figure.text + table.text, f"{figure!r}\n{table!r}")
 
 
 def zoo_figure(found: Found) -> Figure:

@@ -93,7 +93,7 @@ def sound(tables: Tables, design: str, labels: str | None = None) -> tuple[pd.Da
 
     Args:
         tables: of one data set.
-        design: "runs", "grid" or a zoo.
+        design: "runs", "grid", "memorising" or a zoo.
         labels: one label condition, or None for all.
 
     Returns:
@@ -129,15 +129,15 @@ def course(tables: Tables, networks: pd.DataFrame, measure: str, part: str = "wh
 
     Args:
         tables: of one data set.
-        networks: rows of `tables.networks`, all with the same number of epochs.
+        networks: rows of `tables.networks`.
         measure: of the table of series.
         part: "whole", "first" or "second".
         first: epoch to begin with; 1 leaves the untrained network out.
 
     Returns:
-        Shape (runs, epochs).
+        Shape (runs, epochs); NaN after the end of those that ended earlier than others.
     """
-    rows = tables.series
+    rows = tables.series[tables.series["run"].isin(networks["run"])]
     rows = rows[(rows["part"] == part) & (rows["measure"] == measure) & (rows["epoch"] >= first)]
     return rows.pivot(index="run", columns="epoch", values="value").reindex(networks["run"]).to_numpy(float)
 

@@ -1,7 +1,7 @@
 """The second study of a data set: its networks, what is measured on each, and the tables of both.
 
 One path for every data set, the book's or a reader's own: networks that differ by their seed, a grid of label noise,
-and zoos; every measure on a held-out probe and on two halves of it.
+networks that learn random labels by heart, and zoos; every measure on a held-out probe and on two halves of it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbutils.communities import detect_communities
 from nbutils.data.catalogue import parse_name
 from nbutils.data.datasets import label_noise, load_dataset, probe_halves
 from nbutils.entropy import active_entropy, block_entropy
+from nbutils.graphs import activation_pattern_graph
 from nbutils.measures import MeasureSpec, measure_matched
 from nbutils.runs.models import parameter_count, stack_size
 from nbutils.runs.run import Run, run_address, run_once, run_together
@@ -26,6 +28,7 @@ from nbutils.runs.spec import RunSpec
 from nbutils.second.candidates import CANDIDATES, Candidate
 from nbutils.second.questions import PROTOCOL
 from nbutils.second.zoo import LEAST_IMAGES, ZOOS, Member, zoo_members
+from nbutils.study.extras import extra, extra_code
 from nbutils.study.results import CONDITIONS, NOISE_LEVELS, run_rows
 from nbutils.study.study import run_stacks
 from nbutils.support.code import code_digest
@@ -54,6 +57,8 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     "digits": {"model": "mlp:256-128-64", "epochs": 10},
     "mnist-5k": {"model": "mlp:256-128-64", "epochs": 10},
 }
+# Random labels until they are learned, on the images of the grid: half of the grid's networks, and for longer.
+MEMORISING = {"labels": "random", "dropout": 0.0, "epochs": 200, "stop_at": 0.95}
 # A quick study: these networks on a part of the images.
 QUICK = {"model": "mlp:48-24", "epochs": 3, "examples": LEAST_IMAGES}
 GRIDS = {"mnist": "mnist-10k", "fashion-mnist": "fashion-mnist-10k", "cifar10": "cifar10-10k"}
@@ -74,7 +79,7 @@ class Network:
 
     Attributes:
         run: its parameters.
-        designs: "runs", "grid", or a key of `nbutils.second.zoo.ZOOS`; one may serve two.
+        designs: "runs", "grid", "memorising", or a key of `nbutils.second.zoo.ZOOS`; one may serve two.
         family: in a zoo, else -1; `configuration` likewise.
         axis: along which the family goes, or "".
         configuration: number of its settings.
@@ -99,7 +104,7 @@ def networks_of(dataset: str, quick: bool = False) -> list[Network]:
         quick: a few small networks of every kind, which show that all works and decide nothing.
 
     Returns:
-        Runs with all three label conditions, the grid of label noise, and the zoos.
+        Runs with all three label conditions, the grid of label noise, networks that memorise, and the zoos.
 
     Raises:
         ValueError: no such data set, or a folder with too few images.
@@ -107,7 +112,7 @@ def networks_of(dataset: str, quick: bool = False) -> list[Network]:
     Examples:
         >>> networks = networks_of("digits")
         >>> len(networks), networks[0].designs
-        (55, ('runs', 'grid'))
+        (60, ('runs', 'grid'))
     """
     own = parse_name(dataset).path is not None
     whole, grid = SIZED.get(dataset, dataset), GRIDS.get(dataset, SIZED.get(dataset, dataset))
@@ -120,6 +125,8 @@ def networks_of(dataset: str, quick: bool = False) -> list[Network]:
     for labels in NOISE_LEVELS:
         for seed in range(1 if quick else GRID_SEEDS):
             designs[RunSpec(dataset=grid, labels=labels, seed=seed, **part | shared)].append("grid")
+    for seed in () if quick else range(GRID_SEEDS):
+        designs[RunSpec(dataset=grid, seed=seed, **part | shared | MEMORISING)].append("memorising")
     found = [Network(run, tuple(parts), _half(run)) for run, parts in designs.items()]
     for kind in ("small",) if quick else ZOOS_OF.get(dataset, OWN_ZOOS if own else tuple(ZOOS)):
         members = zoo_members(dataset, kind, quick)
@@ -237,8 +244,13 @@ def _wanted(network: Network) -> dict[str, str]:
     if "runs" in network.designs or "grid" in network.designs:
         found["untrained"] = found["graph"]
     if "runs" in network.designs:
+        found["steps"] = code_digest(f"{__name__}._steps") + extra_code("evolution")
+    if {"runs", "memorising"} & set(network.designs):
         found["series"] = code_digest(f"{__name__}._series")
     return found
+
+
+SERIES = ("series", "steps")  # what is measured over the epochs, on the training probe
 
 
 Rows = list[list[Any]]  # epoch, part of the probe, column, value; lists, as they come back from the store
@@ -267,6 +279,8 @@ def _measure(run: Run, network: Network, names: Sequence[str]) -> tuple[dict[str
             values["untrained"] += _taken(graph, before.part(half), 0, part)
     if "series" in names:
         values["series"] = _series(run, network.neurons)
+    if "steps" in names:
+        values["steps"] = _steps(run)
     return values, seconds, _facts(run, looks["whole"])
 
 
@@ -316,6 +330,19 @@ def _series(run: Run, neurons: int) -> Rows:
     return found
 
 
+def _steps(run: Run) -> Rows:
+    """How far communities of successive epochs agree, and two searches of one graph, before training and after it."""
+    found = [
+        [int(row["epoch"]), "whole", name, float(row[name])]
+        for _, row in extra(run, "evolution").rows.iterrows()
+        for name in ("agreement", "overlap", "flexibility")
+    ]
+    for epoch in (0, run.last_epoch):
+        searches = detect_communities(activation_pattern_graph(run.fired(epoch), PROTOCOL.density))
+        found.append([epoch, "whole", "searches", searches.agreement])
+    return found
+
+
 @dataclass(frozen=True)
 class Tables:
     """What the second study of a data set found.
@@ -325,8 +352,9 @@ class Tables:
             zoo, all parameters and their digest (`settings`), performance, whether it is degenerate, and where and when
             it was made.
         measures: one row per network, epoch, part of the held-out probe and measure: `value`.
-        series: one row per network with true labels, epoch, part of the training probe and measure: `value`; beside
-            `train_accuracy` and other lines of the history.
+        series: one row per run, epoch, part of the training probe and measure: `value`; beside
+            `train_accuracy` and other lines of the history, and of the step to that epoch `agreement`, `overlap` and
+            `flexibility` of communities.
         costs: seconds of each entry of `CANDIDATES` per network.
     """
 
@@ -359,7 +387,7 @@ def tables_of(networks: Sequence[Network]) -> Tables:
         known = {**run_rows(run, "+".join(network.designs)), "settings": settings_digest(network.run)}
         rows.append(known | own | {"noise": label_noise(run.spec.labels)} | found.get("facts", {}))
         for name, values in found.get("values", {}).items():
-            into = series if name == "series" else measures
+            into = series if name in SERIES else measures
             into += [(run.address, *row) for row in values]
         costs += [(run.address, name, value) for name, value in found.get("seconds", {}).items()]
         if "series" in found.get("values", {}):

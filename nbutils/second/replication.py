@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 SECOND = Path("book/results/second")
-DESIGN_ORDER = ("runs", "grid", *ZOOS)  # in which they are computed
+DESIGN_ORDER = ("runs", "grid", "memorising", *ZOOS)  # in which they are computed
 RULES_COMMIT = "e87d438"  # fixed the questions, before any network that answers them
 LEAST_TEST = 20  # test images of every class: a half probe then has five
 MOST_VALUES = 4096  # of an image; with more, nearly all weights would be in the first layer
@@ -120,7 +120,7 @@ def require_fit(dataset: str) -> Dataset:
 def forecast(networks: Sequence[Network], studies: Sequence[Tables]) -> float:
     """Seconds of one processor that networks will take, from what others of their design took; NaN if nobody knows.
 
-    Networks of a zoo that nobody has trained are taken for those of the small one.
+    Networks of a design that nobody has trained are taken for the mean of all others.
 
     Args:
         networks: those to come.
@@ -132,8 +132,7 @@ def forecast(networks: Sequence[Network], studies: Sequence[Tables]) -> float:
         spent = tables.networks["seconds"] + tables.networks["run"].map(measuring).fillna(0)
         rows.append(pd.DataFrame({"design": tables.networks["designs"].str.split("+").str[0], "seconds": spent}))
     known = pd.concat(rows).groupby("design")["seconds"].mean() if rows else pd.Series(dtype=float)
-    zoo = known.get("small", np.nan)
-    return float(sum(known.get(one.designs[0], zoo if one.designs[0] in ZOOS else np.nan) for one in networks))
+    return float(sum(known.get(one.designs[0], known.mean()) for one in networks))
 
 
 def missing_networks(dataset: str, folder: Path, designs: Sequence[str] | None, add: bool) -> list[Network]:

@@ -7,9 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import adjusted_mutual_info_score
 
 from nbutils.activations import firing
+from nbutils.communities import agreed_communities, detect_communities
 from nbutils.data.datasets import held_out_probe, load_dataset, probe_halves
+from nbutils.graphs import activation_pattern_graph
 from nbutils.measures import class_cells, measure_matched
 from nbutils.runs.looks import look_at
 from nbutils.runs.run import run_once
@@ -68,7 +71,7 @@ def test_candidates_are_what_the_functions_say(own_store):
     found = {
         (e, part, name): value
         for key, rows in kept["values"].items()
-        if key != "series"
+        if key not in module.SERIES
         for e, part, name, value in rows
     }
     matched = measure_matched(look.fired, look.cells, 0, 20, ONE_NULL, PROTOCOL.draws)
@@ -91,6 +94,32 @@ def test_a_series_has_every_epoch_and_both_halves(own_store):
     assert {(epoch, part) for epoch, part, _, _ in rows} == {(e, p) for e in range(3) for p in module.PARTS}
     assert {name for _, _, name, _ in rows} == {"modularity", "active_entropy", "block_entropy"}
     assert "series" not in measured(run_once(SMALL), network(designs=("grid",)))["values"] or "series" in kept["code"]
+
+
+def test_steps_compare_the_communities_of_successive_epochs(own_store):
+    """Beside scikit-learn's adjusted mutual information of the partitions, each a consensus of five searches."""
+    run = run_once(SMALL)
+    rows = {(epoch, name): value for epoch, _, name, value in measured(run, network())["values"]["steps"]}
+    assert set(rows) == {(e, n) for e in (1, 2) for n in ("agreement", "overlap", "flexibility")} | {
+        (e, "searches") for e in (0, 2)
+    }
+    graphs = [activation_pattern_graph(run.fired(epoch), 0.05) for epoch in (1, 2)]
+    before, after = (agreed_communities(detect_communities(graph).seed_labels) for graph in graphs)
+    both = (before >= 0) & (after >= 0)
+    assert rows[2, "agreement"] == pytest.approx(adjusted_mutual_info_score(before[both], after[both]))
+
+
+def test_networks_memorise_and_are_followed(own_store):
+    own = [one for one in networks_of("digits") if "memorising" in one.designs]
+    assert len(own) == module.GRID_SEEDS
+    assert {(one.run.labels, one.run.dropout, one.run.stop_at) for one in own} == {("random", 0.0, 0.95)}
+    small = network(designs=("memorising",), model="mlp:128-64", **module.MEMORISING)
+    compute([small], jobs=1)
+    tables = tables_of([small])
+    assert tables.networks["train_accuracy"].item() >= 0.95
+    assert tables.networks["accuracy"].item() < 0.25, "there was nothing to learn"
+    epochs = tables.networks["last_epoch"].item()
+    assert set(tables.series.query("measure == 'modularity'")["epoch"]) == set(range(int(epochs) + 1))
 
 
 def test_only_what_is_new_or_stale_is_measured_again(own_store, monkeypatch):
