@@ -48,7 +48,8 @@ class RunSpec(Parameters):
         learning_rate: of Adam.
         weight_decay: see :class:`nbutils.runs.training.TrainingSettings`.
         examples: training images, equally many of each class; None takes all of the data set.
-        preprocessing: "unit", inputs in [0, 1] as in the paper; or "standard", mean 0 and deviation 1 per channel.
+        preprocessing: "standard", mean 0 and deviation 1 per channel, as one would train today; or "unit", inputs in
+            [0, 1] as in the paper, of which many neurons die.
         initialisation: "pytorch" or "glorot" (Keras), see :func:`nbutils.runs.models.build_model`.
         seed: decides initialisation, order of examples, dropout and redrawn labels.
         probe: examples in the probe set; None means 2,000, or all training examples where there are fewer.
@@ -74,7 +75,7 @@ class RunSpec(Parameters):
     learning_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.001
     weight_decay: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     examples: Annotated[int, Field(ge=1)] | None = None
-    preprocessing: Literal[PREPROCESSING] = "unit"
+    preprocessing: Literal[PREPROCESSING] = "standard"
     initialisation: Literal[INITIALISATIONS] = "pytorch"
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     probe: Annotated[int, Field(ge=2)] | None = None

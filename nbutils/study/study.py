@@ -107,9 +107,9 @@ class Study(Parameters):
         ]
 
     def run_spec(self, **more: Any) -> RunSpec:
-        """A run with the settings of this study, and others."""
+        """A run with the settings of this study, and others; inputs are those of the paper, in [0, 1]."""
         shared = ("dataset", "epochs", "model", "dropout", "device")
-        return RunSpec(**{**{name: getattr(self, name) for name in shared}, **more})
+        return RunSpec(**{"preprocessing": "unit", **{name: getattr(self, name) for name in shared}, **more})
 
     def compute(self, jobs: int | None = None, progress: Callable[[int, int], None] | None = None) -> Results:
         """Results of all runs; trains and measures what the store lacks, reads the rest.

@@ -85,11 +85,11 @@ def first_run(studies, name: str, part: str) -> pd.Series:
 
 
 def spec_of(row: pd.Series, **changes) -> RunSpec:
-    # What was no parameter yet has its default.
+    # What was no parameter yet has its default, or the value that was built in.
     given = {name: row[name] for name in RunSpec.model_fields if name in row and pd.notna(row[name])}
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
     whole = {name: int(plain[name]) for name in ("probe",) if name in plain}
-    return RunSpec(**plain | whole | changes)
+    return RunSpec(**{"preprocessing": "unit"} | plain | whole | changes)
 
 
 def same_arithmetic(row: pd.Series) -> bool:

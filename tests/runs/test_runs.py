@@ -37,7 +37,7 @@ def test_every_parameter_changes_the_address():
         "learning_rate": 0.01,
         "weight_decay": 0.1,
         "examples": 640,
-        "preprocessing": "standard",
+        "preprocessing": "unit",
         "initialisation": "glorot",
         "seed": 1,
         "probe": 299,
@@ -436,9 +436,10 @@ def test_a_run_that_stops_early_is_the_same_beside_one_that_does_not():
 
 
 def test_bright_training_is_captured_between_0_and_1():
-    spec = SMALL.model_copy(update={"input_scale": 16.0})
+    plain = SMALL.model_copy(update={"preprocessing": "unit"})
+    spec = plain.model_copy(update={"input_scale": 16.0})
     run, data = run_once(spec), spec.data()
-    assert (run.fired(0) == run_once(SMALL).fired(0)).all()  # untrained, the scale has had no effect yet
+    assert (run.fired(0) == run_once(plain).fired(0)).all()  # untrained, the scale has had no effect yet
     network, inputs = run.network(-1), torch.from_numpy(data.test_inputs)
     right = [(network(x).argmax(dim=1).numpy() == data.test_labels).mean() for x in (inputs * 16, inputs)]
     assert run.history["test_accuracy"].iloc[-1] == pytest.approx(right[0]) != pytest.approx(right[1])
