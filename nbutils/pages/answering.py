@@ -48,6 +48,7 @@ __all__ = [
     "settling_figure",
     "show_best",
     "show_memorising",
+    "show_settling",
     "show_sum",
     "show_words",
     "worth_figure",
@@ -254,6 +255,7 @@ def course_figure(found: Found, networks: pd.DataFrame) -> Figure:
             ax.plot(epochs, values.T, color="#3b82c4", lw=0.7, alpha=0.5)
             ax.plot(epochs, np.nanmean(values, axis=0), color="#3b82c4", lw=2)
             ax.set(xlabel="epoch", title=called.replace(" per ", "\nper ").replace(" of ", "\nof "))
+            ax.xaxis.get_major_locator().set_params(integer=True)
         plt.close(fig)
     return fig
 
@@ -271,9 +273,28 @@ def settling_figure(found: Found) -> Figure:
             for epoch, own in zip((0, len(epochs)), searches.T, strict=False):
                 ax.plot(np.full(len(own), epoch), own, "s", ms=3.5, color=GREY)
             ax.set(xlabel="epoch", title=f"{labels} labels")
+            ax.xaxis.get_major_locator().set_params(integer=True)
         axes[0].set_ylabel("agreement (AMI)")
         plt.close(fig)
     return fig
+
+
+def show_settling(found: Found, means: pd.DataFrame) -> Html:
+    """How far communities of successive epochs agree: mean agreement by label condition, and every network's curve.
+
+    Args:
+        found: of one data set.
+        means: one row per label condition; what was not measured is NaN.
+    """
+    if means.dropna().empty:
+        return say("These tables do not follow communities from epoch to epoch.")
+    figure = show(
+        settling_figure(found),
+        f"Agreement of each epoch's communities with those of the epoch before. {found.source}.",
+        "Three panels of curves over epochs, one per kind of labels; grey squares at both ends.",
+    )
+    table = show_table(means, "Mean agreement over networks.", digits=2)
+    return Html(table.text + figure.text, f"{table!r}\n{figure!r}")
 
 
 def show_memorising(found: Found, rho: Mapping[str, pd.Series]) -> Html:

@@ -17,10 +17,10 @@ from nbutils.evaluation.words import Estimate
 from nbutils.pages import answering, dying, landing
 from nbutils.pages.answering import Found, decisions, open_all, open_one
 from nbutils.runs.models import build_model
-from nbutils.second.answers import Answer
-from nbutils.second.networks import Tables
+from nbutils.second.answers import Answer, course, sound
+from nbutils.second.networks import Tables, read_tables
 from nbutils.second.questions import QUESTIONS, rules_digest
-from nbutils.second.replication import RULES_COMMIT
+from nbutils.second.replication import RULES_COMMIT, SECOND
 
 ROWS = {  # measure, what a page calls it, family, needs, rho with its interval, detects, cost
     "modularity": ("modularity Q", "communities", "labels", 0.05, -0.1, 0.2, 0.9, 1.0),
@@ -211,3 +211,33 @@ def test_what_could_refute_the_board_is_tried_on_every_data_set():
     listed = one.board.set_index("called")["rho"]
     assert np.allclose(table["ρ"], listed[table["measure"]])
     assert (table["by luck"] < 0.35).all()
+
+
+def test_communities_settle_and_labels_are_memorised(root: Path):
+    """On the digits' own tables: what is shown is what the series hold; without them a sentence stands there."""
+    tables = read_tables(root / SECOND / "digits")
+    one = replace(found("digits"), tables=tables)
+    long, _ = sound(tables, "memorising")
+    learned = pd.DataFrame(course(tables, long, "train_accuracy", first=1).T)
+    rho = {
+        name: pd.DataFrame(course(tables, long, name, first=1).T).corrwith(learned, method="spearman")
+        for name in answering.OURS
+    }
+    text = answering.show_memorising(one, rho).text
+    assert len(long) == 5
+    assert text.count("<svg") == 1
+    assert f"{rho['modularity'].mean():.2f}".replace("-", "−") in text
+    assert (learned.max() >= 0.95).all(), "all of them learned their labels"
+    runs, _ = sound(tables, "runs", "true")
+    step, searches = (course(tables, runs, name) for name in ("agreement", "searches"))
+    assert step.shape == (10, 10)
+    assert np.isfinite(step).all()
+    assert (searches[:, -1] > 0.5).all()
+    means = pd.DataFrame([("true", 10, step[:, 0].mean(), step[:, -1].mean())])
+    shown = answering.show_settling(one, means.rename(columns=str)).text
+    assert shown.count("<svg") == 1
+    assert f"{step[:, -1].mean():.2f}" in shown
+    none = found()
+    assert "do not follow" in answering.show_settling(none, means.assign(none=np.nan).rename(columns=str)).text
+    early = replace(one, tables=replace(tables, networks=tables.networks[tables.networks["designs"] == "grid"]))
+    assert "no networks" in answering.show_memorising(early, {}).text
