@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -29,31 +30,43 @@ def seeds(quick: bool) -> list[Comparison]:
 
 def _compare(name: str, model: str, epochs: int, quick: bool) -> Comparison:
     examples = 320 if quick else 4_000
-    numbers = range(SEEDS)
-    accuracies: dict[str, list[float]] = {}
-
-    def ours() -> float:
-        took, accuracies["ours"] = side_by_side(model, numbers, examples, epochs, "cpu")
-        return took
-
-    def plain() -> float:
-        took, accuracies["other"] = one_by_one(model, numbers, examples, epochs, "cpu")
-        return took
-
+    given = model, range(SEEDS), examples, epochs, "cpu"
     about = (
         f"training {SEEDS} seeds of 784-{model.removeprefix('mlp:')}-10 for {epochs} epochs of {examples:,} examples, "
         f"against a plain PyTorch loop over seeds; Adam, batch 32, start of processes not counted"
     )
-    found = compare(
+    return compare_training(
         name,
         about,
-        ours,
-        plain,
-        unit="s",
+        partial(side_by_side, *given),
+        partial(one_by_one, *given),
         repeats=1 if quick else 5 if epochs > 1 else 3,
         work=training_work(model, SEEDS * epochs * examples),
         held=training_held(model, _stacked(parameter_count(model, 784, 10), "cpu")),
     )
+
+
+Trained = tuple[float, list[float]]  # seconds, and test accuracies
+
+
+def compare_training(
+    name: str,
+    about: str,
+    ours: Callable[[], Trained],
+    other: Callable[[], Trained],
+    repeats: int,
+    work: dict[str, float],
+    held: float,
+) -> Comparison:
+    """Two ways to train the same networks, whose accuracies must not differ by more than luck."""
+    accuracies: dict[str, list[float]] = {}
+
+    def timed(side: str, train_all: Callable[[], Trained]) -> float:
+        took, accuracies[side] = train_all()
+        return took
+
+    sides = partial(timed, "ours", ours), partial(timed, "other", other)
+    found = compare(name, about, *sides, unit="s", repeats=repeats, work=work, held=held)
     assert mannwhitneyu(accuracies["ours"], accuracies["other"]).pvalue > 0.001, accuracies
     return found
 

@@ -13,12 +13,11 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from scipy.stats import mannwhitneyu
 from torch.nn.functional import cross_entropy
 
 import nbutils as nb
-from benchmarks.harness import Comparison, compare, seconds
-from benchmarks.seeds import training_held, training_work
+from benchmarks.harness import Comparison, seconds
+from benchmarks.seeds import compare_training, training_held, training_work
 from nbutils.data.datasets import Dataset
 from nbutils.runs import training
 from nbutils.runs.models import parameter_count, stack_size
@@ -62,31 +61,20 @@ def configurations(count: int) -> list[Configuration]:
 
 
 def _compare(name: str, model: str, count: int, quick: bool) -> Comparison:
-    chosen, accuracies = configurations(count), {}
-
-    def ours() -> float:
-        took, accuracies["ours"] = side_by_side(model, chosen)
-        return took
-
-    def plain() -> float:
-        took, accuracies["other"] = one_by_one(model, chosen)
-        return took
-
+    chosen = configurations(count)
     about = (
         f"training {count} configurations of 784-{model.removeprefix('mlp:')}-10 that differ in images, epochs, rate, "
         "decay and dropout, against a plain PyTorch loop over them; AdamW, batch 32, start of processes not counted"
     )
-    found = compare(
+    found = compare_training(
         name,
         about,
-        ours,
-        plain,
-        unit="s",
+        partial(side_by_side, model, chosen),
+        partial(one_by_one, model, chosen),
         repeats=1 if quick else 3,
         work=training_work(model, sum(one.examples * one.epochs for one in chosen)),
         held=training_held(model, _stacked(model, len(chosen))),
     )
-    assert mannwhitneyu(accuracies["ours"], accuracies["other"]).pvalue > 0.001, accuracies
     return replace(found, parts=_parts(model, chosen, 1 if quick else 5))
 
 

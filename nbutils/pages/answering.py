@@ -298,7 +298,7 @@ def show_settling(found: Found, means: pd.DataFrame) -> Html:
 
 
 def show_memorising(found: Found, rho: Mapping[str, pd.Series]) -> Html:
-    """What happens while random labels are learned by heart: curves, and each measure's correlation within networks.
+    """What happens while random labels are memorised: curves, and each measure's correlation within networks.
 
     Args:
         found: of one data set.
@@ -306,7 +306,7 @@ def show_memorising(found: Found, rho: Mapping[str, pd.Series]) -> Html:
     """
     networks, _ = sound(found.tables, "memorising")
     if networks.empty:
-        return say("These tables hold no networks that learn random labels by heart.")
+        return say("These tables hold no networks that memorise random labels.")
     rows = [(called, *(rho[name].agg(how) for how in ("mean", "min", "max"))) for name, called in OURS.items()]
     epochs = networks["last_epoch"]
     caption = f"{len(networks)} networks that learn random labels, for {epochs.min():.0f} to {epochs.max():.0f} epochs"

@@ -1,7 +1,7 @@
 """The second study of a data set: its networks, what is measured on each, and the tables of both.
 
 One path for every data set, the book's or a reader's own: networks that differ by their seed, a grid of label noise,
-networks that learn random labels by heart, and zoos; every measure on a held-out probe and on two halves of it.
+networks that memorise random labels, and zoos; every measure on a held-out probe and on two halves of it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ OWN: Mapping[str, Mapping[str, Any]] = {
     "digits": {"model": "mlp:256-128-64", "epochs": 10},
     "mnist-5k": {"model": "mlp:256-128-64", "epochs": 10},
 }
-# Random labels until they are learned, on the images of the grid: half of the grid's networks, and for longer.
+# Random labels until they are memorised, on the images of the grid.
 MEMORISING = {"labels": "random", "dropout": 0.0, "epochs": 200, "stop_at": 0.95}
 # A quick study: these networks on a part of the images.
 QUICK = {"model": "mlp:48-24", "epochs": 3, "examples": LEAST_IMAGES}

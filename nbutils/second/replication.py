@@ -138,10 +138,15 @@ def forecast(networks: Sequence[Network], studies: Sequence[Tables]) -> float:
 def missing_networks(dataset: str, folder: Path, designs: Sequence[str] | None, add: bool) -> list[Network]:
     """Networks that :func:`replicate` would train or measure, given the same."""
     networks = networks_of(dataset)
-    chosen, held = set(wanted_designs(networks, designs)), _held(folder, load_dataset(dataset), networks)
-    there = set(held.networks["settings"]) if add and held is not None else set()
-    wanted = (one for one in networks if chosen & set(one.designs) and settings_digest(one.run) not in there)
-    return [one for one in wanted if not is_done(one)]
+    held = _held(folder, load_dataset(dataset), networks) if add else None
+    there = set() if held is None else set(held.networks["settings"])
+    return [one for one in _lacked(networks, wanted_designs(networks, designs), there) if not is_done(one)]
+
+
+def _lacked(networks: Sequence[Network], designs: Sequence[str], there: set[str]) -> list[Network]:
+    """Networks of some designs whose settings are not among those of tables."""
+    chosen = set(designs)
+    return [one for one in networks if chosen & set(one.designs) and settings_digest(one.run) not in there]
 
 
 def time_left(missing: Sequence[Network], jobs: int) -> float:
@@ -198,7 +203,7 @@ def replicate(
         held = None
     for design in wanted:
         there = set() if held is None else set(held.networks["settings"])
-        own = [one for one in networks if design in one.designs and settings_digest(one.run) not in there]
+        own = _lacked(networks, [design], there)
         missing = sum(not is_done(one) for one in own)
         say(f"{design}: {len(own)} networks, {missing} to compute")
         compute(own, jobs, progress)
