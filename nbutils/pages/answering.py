@@ -113,7 +113,7 @@ class Found:
             statistics: only of questions with these; none takes all.
         """
         parts = [
-            f"{_kind(answer.question.name)} **{answer.word}** ({format_number(answer.estimate.value, 2)})"
+            f"{_kind(answer.question.name)} **{answer.told}** ({format_number(answer.estimate.value, 2)})"
             for answer in self.answers.values()
             if answer.question.hypothesis == hypothesis and (answer.question.statistic in statistics or not statistics)
         ]
@@ -167,7 +167,7 @@ class Found:
         rows = [
             (
                 _kind(answer.question.name),
-                answer.word,
+                answer.told,
                 interval_text(answer.estimate.value, answer.estimate.low, answer.estimate.high),
                 f"{answer.question.threshold:g}",
                 format_number(answer.adjusted),
@@ -417,7 +417,7 @@ def show_words(studies: Sequence[Found], hypothesis: str) -> Html:
     rows = []
     for name in asked:
         told = [one.answers.get(name) for one in studies]
-        cells = ["–" if a is None else a.word + " ●" * a.confirmatory for a in told]
+        cells = ["–" if a is None else a.told + " ●" * a.confirmatory for a in told]
         rows.append([_kind(name), *cells])
     columns = ["question", *(one.title for one in studies)]
     return show_table(pd.DataFrame(rows, columns=columns), f"Words of {hypothesis}; ● confirmatory.")
@@ -533,7 +533,7 @@ def show_sum(studies: Sequence[Found]) -> Html:
         told = [a for a in told if a.question.statistic in DECISIVE]
         parts = []
         for name in dict.fromkeys(a.question.name for a in told):
-            own = [a.word for a in told if a.question.name == name]
+            own = [a.told for a in told if a.question.name == name]
             words = ", ".join(f"{word} on {own.count(word)}" for word in dict.fromkeys(own))
             parts.append(f"{_kind(name)} {words} of {len(own)}")
         lines.append(f"**{hypothesis}, {about}:** {'; '.join(parts)}.")

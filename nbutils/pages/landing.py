@@ -100,10 +100,10 @@ def _sentences(studies: Sequence[Found]) -> list[str]:
 
 
 def _headlines(studies: Sequence[Found], noise: float) -> dict[str, str]:
-    """What every sentence opens with, as the words have it."""
+    """What every sentence opens with, as the amended words have it."""
     told = [answer for one in studies for answer in one.answers.values()]
-    words = {name: [a.word for a in told if a.question.name == name] for name in MATRIX}
-    words["H3 added"] = [a.word for a in told if a.question.name.startswith("H3 added")]
+    words = {name: [a.amended_word for a in told if a.question.name == name] for name in MATRIX}
+    words["H3 added"] = [a.amended_word for a in told if a.question.name.startswith("H3 added")]
     chance, beyond, q, added, binned, blocks = (words[name] for name in MATRIX)
 
     def chosen(kind: str, found: Sequence[str]) -> str:
@@ -136,10 +136,12 @@ def _span(studies: Sequence[Found], question: str, digits: int = 2) -> str:
 
 
 def _words(studies: Sequence[Found], question: str) -> str:
-    """How many data sets got which word."""
-    counted = Counter(one.answers[question].word for one in studies if question in one.answers)
-    told = ", ".join(f"*{word}* on {counted[word]}" for word in WORDS if counted[word])
-    return f"{told} of {counted.total()}" if told else "not asked yet"
+    """How many data sets got which word, and where the amended rules have others, those too."""
+    answers = [one.answers[question] for one in studies if question in one.answers]
+    ways = [Counter(words) for words in ([a.word for a in answers], [a.amended_word for a in answers])]
+    told = [", ".join(f"*{word}* on {way[word]}" for word in WORDS if way[word]) for way in ways]
+    fixed = f"{told[0]} of {len(answers)}" if answers else "not asked yet"
+    return fixed if ways[0] == ways[1] else f"{fixed}; amended: {told[1]}"
 
 
 def _matrix(studies: Sequence[Found]) -> list[str]:
@@ -155,7 +157,8 @@ def _cell(one: Found, question: str) -> str:
         return "–"
     answer = one.answers[question]
     digits = 3 if answer.question.statistic == "added" else 2
-    return f"**{answer.word}** {format_number(answer.estimate.value, digits)}"
+    amended = f" (amended: {answer.amended_word})" if answer.amended_word != answer.word else ""
+    return f"**{answer.word}** {format_number(answer.estimate.value, digits)}{amended}"
 
 
 def _source(studies: Sequence[Found]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from nbutils.evaluation.added import added_variance
 from nbutils.evaluation.reliability import Reliability, half_probe_reliability
@@ -22,7 +23,7 @@ from nbutils.evaluation.words import (
     two_way_residuals,
 )
 from nbutils.second.networks import Tables
-from nbutils.second.questions import PROTOCOL, QUESTIONS, Question, is_confirmatory
+from nbutils.second.questions import AMENDED_STATISTICS, PROTOCOL, QUESTIONS, Question, is_confirmatory
 from nbutils.stats import correlation, holm, sign_flip
 
 __all__ = [
@@ -55,6 +56,7 @@ class Answer:
         degenerate: how many were left out because they were degenerate or failed.
         enough: whether the planned number of sound networks was there.
         adjusted: p value after Holm's correction over all questions of its kind; NaN until that is known.
+        amended: the same by the amendment to the rules, see :attr:`amended_p`.
     """
 
     dataset: str
@@ -65,6 +67,7 @@ class Answer:
     degenerate: int
     enough: bool
     adjusted: float = NAN
+    amended: float = NAN
 
     @property
     def confirmatory(self) -> bool:
@@ -73,7 +76,34 @@ class Answer:
 
     @property
     def word(self) -> str:
-        """One of `nbutils.evaluation.words.WORDS`."""
+        """One of `nbutils.evaluation.words.WORDS`, by the rules as they were fixed."""
+        return self._judged(self.adjusted)
+
+    @property
+    def amended_word(self) -> str:
+        """The same by the amended rules."""
+        return self._judged(self.amended)
+
+    @property
+    def told(self) -> str:
+        """The word, and where the amended rules have another one, that too."""
+        word, amended = self.word, self.amended_word
+        return word if word == amended else f"{word}, amended: {amended}"
+
+    @property
+    def amended_p(self) -> float:
+        """p value before correction by the amended rules: of a mean, that of the t test whose interval decides.
+
+        With n networks and an interval of half-width h = t s / sqrt(n), the mean lies value t / h errors from 0.
+        """
+        p, half = self.estimate.p_value, (self.estimate.high - self.estimate.low) / 2
+        if self.question.statistic not in AMENDED_STATISTICS or not p >= 0 or not half > 0:
+            return p
+        freedom = self.networks - 1
+        errors = abs(self.estimate.value) / half * stats.t.ppf((1 + PROTOCOL.level) / 2, freedom)
+        return float(2 * stats.t.sf(errors, freedom))
+
+    def _judged(self, adjusted: float) -> str:
         if not self.enough:
             return "undecided"
         asked = self.question
@@ -82,7 +112,7 @@ class Answer:
             asked.threshold,
             direction=asked.direction,
             bound=asked.bound,
-            adjusted=self.adjusted,
+            adjusted=adjusted,
             one_sided=asked.statistic == "added",
             reliability=self.reliability,
         )
@@ -168,11 +198,13 @@ def answer_all(
 
 
 def _adjusted(found: Sequence[Answer]) -> list[Answer]:
-    adjusted = np.full(len(found), NAN)
+    both = np.full((len(found), 2), NAN)
     for confirmatory in (True, False):
         own = [k for k, one in enumerate(found) if one.confirmatory == confirmatory and one.estimate.p_value >= 0]
-        adjusted[own] = holm([found[k].estimate.p_value for k in own])
-    return [replace(answer, adjusted=float(p)) for answer, p in zip(found, adjusted, strict=True)]
+        both[own, 0] = holm([found[k].estimate.p_value for k in own])
+        both[own, 1] = holm([found[k].amended_p for k in own])
+    pairs = zip(found, both.tolist(), strict=True)
+    return [replace(answer, adjusted=fixed, amended=amended) for answer, (fixed, amended) in pairs]
 
 
 def answer_table(answers: Sequence[Answer]) -> pd.DataFrame:

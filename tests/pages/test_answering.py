@@ -44,7 +44,7 @@ def found(dataset: str = "kmnist", value: float = 0.05, sign: int = 1) -> Found:
     """A data set on which every question has the same estimate."""
     estimate = Estimate(value, value - 0.01, value + 0.01, (value - 0.008, value + 0.008), 0.001)
     half = Reliability(0.9, 0.95, 0.4, "")
-    answers = [Answer(dataset, q, estimate, half, 300, 2, True, 0.01) for q in QUESTIONS]
+    answers = [Answer(dataset, q, estimate, half, 300, 2, True, 0.01, 0.01) for q in QUESTIONS]
     networks = pd.DataFrame({"run": ["a"], "designs": ["small"], "commit": ["abc"], "time": ["2026-11-23T03:20:00"]})
     none = pd.DataFrame()
     tables = Tables(networks, none, none, none)
@@ -85,6 +85,19 @@ def test_the_landing_page_counts_words_and_spans_estimates():
     assert len(rows) == 2 + 2
     assert "**contradicted** −0.30" in rows[3]
     assert "2 networks" in text
+
+
+def test_an_amended_word_stands_beside_the_first_one_where_they_differ():
+    one = found(value=0.4)
+    assert "amended" not in landing.answer_text([one])
+    name = "H1 beyond chance"
+    told = replace(one, answers=one.answers | {name: replace(one.answers[name], adjusted=0.06)})
+    text = " ".join(landing.answer_text([told]).split())
+    assert "(*undecided* on 1 of 1; amended: *supported* on 1)" in text
+    assert "**undecided** 0.40 (amended: supported)" in text
+    assert "beyond chance **undecided, amended: supported** (0.40)" in told.finding("H1")
+    assert "undecided, amended: supported" in told.show_answers("H1").text
+    assert answering.show_words([told], "H1").text.count("undecided, amended: supported ●") == 1
 
 
 def test_nothing_studied_is_said():

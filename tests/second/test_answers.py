@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
-from nbutils.second.answers import answer_all, answer_one, course, sound, values_of
+from nbutils.second.answers import NOTHING, answer_all, answer_one, course, sound, values_of
 from nbutils.second.networks import Tables, read_tables, write_tables
 from nbutils.second.questions import PROTOCOL, QUESTIONS
 from nbutils.second.zoo import AXES, zoo_members
@@ -128,6 +129,31 @@ def test_degenerate_and_failed_networks_decide_nothing():
     few = answer_one("kmnist", replace(tables, networks=wild), ASKED["H2 performance"])
     assert not few.enough
     assert replace(few, adjusted=0.0).word == "undecided"
+
+
+def test_the_amended_p_value_of_a_mean_is_that_of_the_t_test_whose_interval_decides():
+    tables = simulated(np.random.default_rng(7))
+    answer = answer_one("kmnist", tables, ASKED["H1 beyond chance"])
+    runs, _ = sound(tables, "runs", "true")
+    values = values_of(tables, runs, ["excess"])["excess"]
+    assert answer.amended_p == pytest.approx(stats.ttest_1samp(values, 0).pvalue, rel=1e-9)
+    assert answer.estimate.p_value == 2 / 1024
+    signs = answer_one("kmnist", tables, ASKED["H2 the paper's statistic, untrained included"])
+    ranks = answer_one("kmnist", tables, ASKED["H2 performance"])
+    assert [one.amended_p for one in (signs, ranks)] == [one.estimate.p_value for one in (signs, ranks)]
+    assert np.isnan(replace(answer, estimate=NOTHING).amended_p)
+
+
+def test_ten_runs_pass_the_correction_for_many_questions_only_by_the_amended_rule():
+    """Forty data sets, each with a clear mean over ten runs: 2/1,024 times 40 is more than 0.05."""
+    rng, asked = np.random.default_rng(8), [ASKED["H1 beyond chance"], ASKED["H1 beyond class preference"]]
+    many = answer_all({f"folder:{k}": simulated(rng) for k in range(40)}, asked)
+    chance = [answer for answer in many if answer.question is asked[0]]
+    assert {answer.word for answer in chance} == {"undecided"}
+    assert {answer.amended_word for answer in chance} == {"supported"}
+    assert {answer.told for answer in chance} == {"undecided, amended: supported"}
+    assert "supported" not in {answer.amended_word for answer in many if answer.question is asked[1]}
+    assert all(answer.amended <= answer.adjusted + 1e-12 for answer in chance)
 
 
 def test_a_value_that_is_not_defined_leaves_its_network_out():
