@@ -92,7 +92,7 @@ class Answer:
 
     @property
     def amended_p(self) -> float:
-        """p value before correction by the amended rules: of a mean, that of the t test whose interval decides.
+        """p value before correction by the amended rules; of a mean, that of the t test whose interval decides.
 
         With n networks and an interval of half-width h = t s / sqrt(n), the mean lies value t / h errors from 0.
         """
