@@ -17,6 +17,7 @@ import pandas as pd
 from nbutils.data.catalogue import parse_name
 from nbutils.data.datasets import Dataset, load_dataset
 from nbutils.second.answers import FEWEST, TABLE, answer_all, answer_table, sound
+from nbutils.second.candidates import CANDIDATES
 from nbutils.second.leaderboard import BOARD, leaderboard
 from nbutils.second.networks import (
     Network,
@@ -139,8 +140,21 @@ def missing_networks(dataset: str, folder: Path, designs: Sequence[str] | None, 
     """Networks that :func:`replicate` would train or measure, given the same."""
     networks = networks_of(dataset)
     held = _held(folder, load_dataset(dataset), networks) if add else None
-    there = set() if held is None else set(held.networks["settings"])
+    there = _whole(held, networks)
     return [one for one in _lacked(networks, wanted_designs(networks, designs), there) if not is_done(one)]
+
+
+COSTLY = {one.name for one in CANDIDATES if one.costly}
+
+
+def _whole(held: Tables | None, networks: Sequence[Network]) -> set[str]:
+    """Settings of networks that tables hold with all that is asked of them; some are asked for costly measures, too."""
+    if held is None:
+        return set()
+    asked = {settings_digest(one.run) for one in networks if one.costly}
+    taken = held.costs[held.costs["entry"].isin(COSTLY)].groupby("run", observed=True)["entry"].nunique()
+    whole = held.networks["run"].map(taken).fillna(0) == len(COSTLY)
+    return set(held.networks.loc[whole | ~held.networks["settings"].isin(asked), "settings"])
 
 
 def _lacked(networks: Sequence[Network], designs: Sequence[str], there: set[str]) -> list[Network]:
@@ -183,7 +197,7 @@ def replicate(
         designs: which of `DESIGN_ORDER`; None takes all that the data set has.
         quick: a few small networks, which show that all works and decide nothing.
         add: take networks that the tables in `folder` hold as they are there, whatever code and machine made them, and
-            compute only those that they lack.
+            compute only those that they lack, or that lack costly measures there.
         jobs: processes; None means one per core.
         progress: called with (finished, missing) as networks of a design finish.
         say: called with a line on each step.
@@ -202,7 +216,7 @@ def replicate(
         _require_none_lost(folder, held, networks)
         held = None
     for design in wanted:
-        there = set() if held is None else set(held.networks["settings"])
+        there = _whole(held, networks)
         own = _lacked(networks, [design], there)
         missing = sum(not is_done(one) for one in own)
         say(f"{design}: {len(own)} networks, {missing} to compute")
@@ -276,6 +290,8 @@ def _of_runs(tables: Tables, runs: pd.Series) -> Tables:
 def _joined(held: Tables | None, found: Tables) -> Tables:
     if held is None:
         return found
+    new = set(found.networks["settings"]) if len(found.networks) else set()
+    held = _of_runs(held, held.networks.loc[~held.networks["settings"].isin(new), "run"])
     pairs = {name: (table, getattr(found, name)) for name, table in vars(held).items()}
     both = {name: [table for table in pair if len(table)] for name, pair in pairs.items()}
     return replace(held, **{name: pd.concat(some, ignore_index=True) for name, some in both.items() if some})

@@ -19,7 +19,7 @@ from nbutils.data.sources import IDX_FILES
 from nbutils.second import replication
 from nbutils.second.answers import TABLE
 from nbutils.second.leaderboard import BOARD
-from nbutils.second.networks import is_done, networks_of, read_tables
+from nbutils.second.networks import is_done, networks_of, read_tables, settings_digest
 from nbutils.second.questions import rules_digest
 from nbutils.second.replication import (
     RULES_COMMIT,
@@ -111,6 +111,29 @@ def test_a_data_set_brought_by_hand(by_hand, few, tmp_path, monkeypatch, capsys)
     assert {path.name: path.read_bytes() for path in second_tables(folder)} == before
     with pytest.raises(ValueError, match=r"are of other images \(version [0-9a-f]{12}\) than digits"):
         replicate("digits", folder, ["grid"], quick=True, add=True, jobs=1)
+
+
+@pytest.mark.slow(10)
+def test_costly_measures_are_added_to_networks_that_tables_hold_without_them(own_store, tmp_path, monkeypatch):
+    plain = [one for one in networks_of("digits", quick=True) if "grid" in one.designs][:3]
+    asked = [replace(plain[0], costly=True), *plain[1:]]
+    monkeypatch.setattr(replication, "networks_of", lambda *_: plain)
+    first = replicate("digits", tmp_path, ["grid"], jobs=1)
+    assert not first.costs["entry"].isin(replication.COSTLY).any()
+    monkeypatch.setattr(replication, "networks_of", lambda *_: asked)
+    assert replication.missing_networks("digits", tmp_path, ["grid"], add=True) == asked[:1]
+    said = []
+    second = replicate("digits", tmp_path, ["grid"], add=True, jobs=1, say=said.append)
+    assert said[0] == "grid: 1 networks, 1 to compute"
+    assert sorted(second.networks["run"]) == sorted(first.networks["run"])
+    assert set(second.costs.loc[second.costs["entry"].isin(replication.COSTLY), "run"]) == {
+        row.run for row in second.networks.itertuples() if row.settings == settings_digest(asked[0].run)
+    }
+    columns = ["run", "epoch", "part", "measure"]
+    both = first.measures.merge(second.measures, on=columns, suffixes=("", "_again"))
+    assert len(both) == len(first.measures) < len(second.measures)
+    assert both["value"].equals(both["value_again"])
+    assert replication.missing_networks("digits", tmp_path, ["grid"], add=True) == []
 
 
 def blank(images: int, size: int = 8, seed: int = 0) -> np.ndarray:
