@@ -5,7 +5,7 @@ Activations as they come, pass by pass, and whether they are those of the exampl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.utils.data import Dataset
 
-from nbutils.layouts import Reading
+from nbutils.layouts import Layout, Reading, read_call
 from nbutils.support.checks import as_numpy, shown
 from nbutils.support.messages import cut
 
@@ -271,16 +271,24 @@ class Rows:
     Args:
         readings: how each layer's output is read.
         reduce: "mean" or "max" over positions or tokens.
+        layout: of activation functions that the model calls, see :func:`nbutils.layouts.read_layers`.
     """
 
-    def __init__(self, readings: dict[str, Reading], reduce: str) -> None:
-        self.readings, self._reduce = readings, reduce
+    def __init__(self, readings: dict[str, Reading], reduce: str, layout: Layout = "auto") -> None:
+        self.readings, self._reduce, self._layout = readings, reduce, layout
         self._filled: list[dict[str, torch.Tensor]] = []  # one for each stretch of examples whose length is known
         self._length, self._start, self._examples = 0, None, 0
         self._some, self._places = Batch(), [0]  # of the small pass: its examples, and which of all they are
         self._small: dict[str, np.ndarray] = {}  # its activations
         self._largest: dict[str, float] = {}  # of a layer's values in it, where they were reduced
         self._judged = False
+
+    def reading(self, name: str) -> Reading:
+        """How a layer is read, any use of it, or a called function."""
+        if name not in self.readings:
+            known = self.readings.get(name.partition("#")[0])
+            self.readings[name] = replace(known, name=name) if known else read_call(name, self._layout)
+        return self.readings[name]
 
     def begin(self, length: int) -> None:
         """So many examples come next."""
@@ -298,7 +306,7 @@ class Rows:
 
     def take(self, name: str, output: torch.Tensor) -> None:
         """Keep a layer's output, reduced to one activation per neuron and example."""
-        reading = self.readings[name]
+        reading = self.reading(name)
         output = reading.batch_first(output, self._examples)
         if self._start is None:
             if output.ndim != 3 or reading.layout != "auto":  # which the next pass refuses

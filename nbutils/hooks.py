@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch.nn.utils.parametrize import is_parametrized
 from torch.nn.utils.rnn import PackedSequence
 
 from nbutils.batches import Batch, Feeder, Rows, stream
+from nbutils.calls import activation_calls
 from nbutils.layouts import FeaturesLast, Layout, Reading, read_layers
 from nbutils.support.checks import as_count, is_among, shown
 
@@ -37,12 +39,58 @@ def matching_layers(model: nn.Module, layers: str | Collection[str] = "*") -> li
         The matching names, at least one.
 
     Raises:
-        ValueError: nothing matches; the message lists the layers there are. Or an argument is of another kind.
+        ValueError: nothing matches; the message names the nearest and lists the layers there are. Or an argument is of
+            another kind.
 
     Examples:
         >>> matching_layers(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), "1")
         ['1']
     """
+    patterns, leaves = _patterns(model, layers), list(_leaves(model))
+    names = _matched(leaves, patterns)
+    if not names:
+        raise _no_match(layers, leaves, patterns)
+    return names
+
+
+def wanted_layers(model: nn.Module, layers: str | Collection[str] = "*") -> tuple[list[str], list[str]]:
+    """What a capture is asked for: layers, and activation functions that the model calls without a module.
+
+    Args:
+        model: any PyTorch module.
+        layers: see :func:`capture`; patterns that end in "()" are of functions.
+
+    Returns:
+        (names of leaf modules in the model's order, patterns of functions, which show only when they are called).
+
+    Raises:
+        ValueError: as :func:`matching_layers`.
+
+    Examples:
+        >>> wanted_layers(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), "1 *relu()")
+        (['1'], ['*relu()'])
+    """
+    patterns, leaves = _patterns(model, layers), list(_leaves(model))
+    functions = [pattern for pattern in patterns if pattern.endswith("()")]
+    others = [pattern for pattern in patterns if not pattern.endswith("()")]
+    names = _matched(leaves, others)
+    if (others and not names) or not patterns:
+        raise _no_match(layers, leaves, others)
+    return names, functions
+
+
+def _matched(names: Collection[str], patterns: Collection[str]) -> list[str]:
+    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
+
+
+def _no_match(layers: Any, there: Collection[str], patterns: Collection[str]) -> ValueError:
+    near = [name for pattern in patterns for name in get_close_matches(pattern, there, n=1)]
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    listed = ", ".join(map(repr, there))
+    return ValueError(f"layers={shown(layers)} matches none of the model's layers{hint}: {listed}")
+
+
+def _patterns(model: nn.Module, layers: str | Collection[str]) -> list[str]:
     if not isinstance(model, nn.Module):
         raise ValueError(f"model must be a PyTorch module, received {type(model).__name__}")
     if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
@@ -56,12 +104,7 @@ def matching_layers(model: nn.Module, layers: str | Collection[str] = "*") -> li
         raise ValueError(
             f"layers must be wildcards over layer names, a string or a list of strings, received {shown(layers)}"
         )
-    leaves = list(_leaves(model))
-    wanted = layers.split() if isinstance(layers, str) else list(layers)
-    names = [name for name in leaves if any(fnmatchcase(name, pattern) for pattern in wanted)]
-    if not names:
-        raise ValueError(f"layers={shown(layers)} matches none of the model's layers: {', '.join(map(repr, leaves))}")
-    return names
+    return layers.split() if isinstance(layers, str) else list(layers)
 
 
 def _leaves(model: nn.Module) -> dict[str, nn.Module]:
@@ -115,7 +158,7 @@ def check_all_ran(names: Collection[str], seen: Collection[str]) -> None:
 
     Args:
         names: names of the layers that must run.
-        seen: names of those that did, all of them among `names`.
+        seen: names of those that did.
 
     Raises:
         RuntimeError: a layer is missing.
@@ -123,9 +166,9 @@ def check_all_ran(names: Collection[str], seen: Collection[str]) -> None:
     Examples:
         >>> check_all_ran(["linear", "relu"], seen=["relu", "linear"])
     """
-    if len(seen) < len(names):
-        missing = next(name for name in names if name not in seen)
-        raise RuntimeError(f"layer {missing!r} did not run in this forward pass; choose other layers")
+    missing = [name for name in names if name not in seen]
+    if missing:
+        raise RuntimeError(f"layer {missing[0]!r} did not run in this forward pass; choose other layers")
 
 
 @contextmanager
@@ -134,17 +177,19 @@ def capture(model: nn.Module, layers: str | Collection[str] = "*") -> Iterator[d
 
     Args:
         model: any PyTorch module; one that was compiled runs uncompiled in the block.
-        layers: wildcard over layer names, see :func:`matching_layers`.
+        layers: wildcard over layer names, see :func:`matching_layers`; one that ends in "()", such as "*relu()", is
+            over activation functions that the model calls without a module, named after the module that calls them.
 
     Yields:
         A dictionary that after each forward pass holds that pass's output of each layer that ran, detached, in the
-        layer's own shape; of a tuple or list the first tensor. It is a copy, which later layers that work in place
-        leave alone. They are those of the batch as you run it: in training, or where a layer looks at the other
-        examples, they depend on it. The hooks are removed when the block ends, also by an exception.
+        layer's own shape; of a tuple or list the first tensor. The second use of a layer `relu` is `relu#2`. It is a
+        copy, which later layers that work in place leave alone. They are those of the batch as you run it: in training,
+        or where a layer looks at the other examples, they depend on it. The hooks are removed when the block ends, also
+        by an exception.
 
     Raises:
         ValueError: no layer matches.
-        RuntimeError: a layer runs twice in one forward pass (give each use its own module), or returns no tensor.
+        RuntimeError: a layer returns no tensor.
 
     Examples:
         >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
@@ -153,27 +198,31 @@ def capture(model: nn.Module, layers: str | Collection[str] = "*") -> Iterator[d
         >>> tuple(seen["1"].shape)
         (5, 3)
     """
-    names = matching_layers(model, layers)
-    with observed(model, names, lambda _name, output: output.detach().clone()) as seen:
+    names, functions = wanted_layers(model, layers)
+    with observed(model, names, lambda _name, output: output.detach().clone(), functions) as seen:
         yield seen
 
 
 @contextmanager
 def observed(
-    model: nn.Module, names: Collection[str], take: Callable[[str, torch.Tensor], Any]
+    model: nn.Module,
+    names: Collection[str],
+    take: Callable[[str, torch.Tensor], Any],
+    functions: Collection[str] = (),
 ) -> Iterator[dict[str, Any]]:
     """Call a function with each layer's output as soon as it is there, before a later layer can change it.
 
     Args:
         model: any PyTorch module.
         names: names of the layers.
-        take: is given the name and the output of a layer.
+        take: is given the name and the output of a layer; of its second use in a pass the name ends in "#2".
+        functions: wildcards over activation functions that the model calls without a module.
 
     Yields:
-        What `take` returned for the layers that ran in the last forward pass.
+        What `take` returned for what ran in the last forward pass, in the order in which it ran.
 
     Raises:
-        RuntimeError: a layer runs twice in one forward pass, or returns no tensor.
+        RuntimeError: a layer returns no tensor.
 
     Examples:
         >>> with observed(nn.Sequential(nn.ReLU()), ["0"], lambda name, output: float(output.sum())) as seen:
@@ -184,17 +233,27 @@ def observed(
     modules = dict(model.named_modules())
     seen: dict[str, Any] = {}
 
+    def note(name: str, output: Any) -> None:
+        label, use = name, 1
+        while label in seen:
+            label, use = f"{name}#{use + 1}", use + 1
+        seen[label] = take(label, check_output(label, output, ()))
+
     def record(name: str):
         def hook(_module: nn.Module, _inputs: Any, output: Any) -> None:
-            seen[name] = take(name, check_output(name, output, seen))
+            note(name, output)
 
         return hook
+
+    def called(name: str, _args: Any, output: torch.Tensor) -> None:
+        if _matched([name], functions):
+            note(name, output)
 
     # The pre-hook goes first: for a model that is one leaf, its own output hook must find nothing of the pass before.
     handles = [model.register_forward_pre_hook(lambda *_: seen.clear())]
     try:
         handles += [modules[name].register_forward_hook(record(name)) for name in names]
-        with as_written():
+        with as_written(), activation_calls(model, _leaves(model), called) if functions else nullcontext():
             yield seen
     finally:
         for handle in handles:
@@ -265,7 +324,7 @@ def capture_activations(
             stay where the model holds an embedding. For a model of several arguments, a tuple or a dict of equally long
             arrays. Or an iterable of batches, such as a `DataLoader`: each an array, a tuple or list of which the first
             element is the input (labels after it are ignored), or a dict.
-        layers: wildcard over layer names, see :func:`matching_layers`.
+        layers: wildcard over layer names and called activation functions, see :func:`capture`.
         batch_size: examples per forward pass, at least 1; None takes up to 1,024, as many as the outputs of all layers
             leave room for in some 256 MiB.
         reduce: "mean" or "max" over positions or tokens.
@@ -274,14 +333,15 @@ def capture_activations(
             wildcards to these words; see :func:`nbutils.layouts.read_layers`.
 
     Returns:
-        A dictionary from layer name to a float array of shape (examples, neurons), in the model's order.
+        A dictionary from layer name to a float array of shape (examples, neurons), in the model's order; each use of a
+        layer after it (`relu`, `relu#2`), and called functions at the end, in the order in which they ran.
 
     Raises:
         ValueError: no layer matches, there are no examples, an argument is out of range, or an output cannot be read:
             its first dimension is not the examples, or its layout is not known; or an example's activations depend on
             the others in its batch, or are random.
-        RuntimeError: a layer runs twice in one forward pass, does not run, or returns no tensor; or the model fails,
-            which is told with the shapes it was given.
+        RuntimeError: a layer does not run, runs more or less often than in the first pass, or returns no tensor; or the
+            model fails, which is told with the shapes it was given.
         NonFiniteError: (a ValueError) an activation is NaN or infinite; the message names the layer.
 
     Examples:
@@ -292,24 +352,35 @@ def capture_activations(
     batch_size = None if batch_size is None else as_count(batch_size, "batch_size")
     if not is_among(reduce, ("mean", "max")):
         raise ValueError(f"reduce must be 'mean' or 'max', received {shown(reduce)}")
-    names = matching_layers(model, layers)
-    rows = Rows(read_layers(model, names, layout), reduce)
+    names, functions = wanted_layers(model, layers)
+    rows = Rows(read_layers(model, names, layout, calls=bool(functions)), reduce, layout)
     feed = Feeder(model, prepare)
-    size = 0
-    with _ONE, evaluating(model), torch.no_grad(), observed(model, names, rows.take) as seen:
+    size, ran = 0, set()
+    with _ONE, evaluating(model), torch.no_grad(), observed(model, names, rows.take, functions) as seen:
         for whole in stream(inputs):
-            size = size or _first_pass(model, feed, whole, rows, batch_size)
+            if not size:
+                size, ran = _first_pass(model, feed, whole, rows, batch_size, functions), set(seen)
+                if unmet := [pattern for pattern in functions if not _matched(ran, [pattern, f"{pattern}#*"])]:
+                    raise ValueError(f"layers: no activation function that the model calls matches {unmet[0]!r}")
             rows.begin(len(whole))
             for start in range(0, len(whole), size):
                 part = whole.rows(slice(start, start + size))
                 rows.expect(start, len(part))
                 feed(part)
                 check_all_ran(names, seen)
+                if seen.keys() != ran:
+                    odd = min(seen.keys() ^ ran)
+                    raise RuntimeError(f"layer {odd!r} ran in one forward pass and not in another; choose other layers")
                 rows.judge(feed)
-    return rows.found(names)
+    uses = {name: [one for one in ran if one.partition("#")[0] == name] for name in names}
+    order = {label: place for place, label in enumerate(seen)}
+    listed = [label for name in names for label in sorted(uses[name], key=order.__getitem__)]
+    return rows.found([*listed, *(label for label in seen if label not in listed)])
 
 
-def _first_pass(model: nn.Module, feed: Feeder, whole: Batch, rows: Rows, batch_size: int | None) -> int:
+def _first_pass(
+    model: nn.Module, feed: Feeder, whole: Batch, rows: Rows, batch_size: int | None, functions: Collection[str]
+) -> int:
     """A pass of two examples or three, another number than the next has: shows sizes, and where the examples are.
 
     Returns:
@@ -331,9 +402,16 @@ def _first_pass(model: nn.Module, feed: Feeder, whole: Batch, rows: Rows, batch_
 
         return hook
 
+    def called(name: str, args: tuple[Any, ...], output: torch.Tensor) -> None:
+        reading, wanted = rows.reading(name), bool(_matched([name], functions))
+        taken.append(_bytes(output) if wanted else 0)
+        if known.unclear(reading, args, output) and wanted:
+            raise reading.unclear(output)
+
     handles = [module.register_forward_hook(look(readings[name])) for name, module in leaves.items()]
     try:
-        feed(some)
+        with activation_calls(model, leaves, called) if functions else nullcontext():
+            feed(some)
     finally:
         for handle in handles:
             handle.remove()

@@ -146,7 +146,7 @@ class FeaturesLast:
         return False
 
 
-def read_layers(model: nn.Module, names: list[str], layout: Layout = "auto") -> dict[str, Reading]:
+def read_layers(model: nn.Module, names: list[str], layout: Layout = "auto", calls: bool = False) -> dict[str, Reading]:
     """How each of some layers is read: decided by its type, and where that does not tell, by `layout`.
 
     Convolutions, batch, instance and group norm and pooling give (examples, channels, positions ...). `Linear`,
@@ -161,6 +161,7 @@ def read_layers(model: nn.Module, names: list[str], layout: Layout = "auto") -> 
             not tell; "auto" takes three dimensions as an error there, and more as channels first (unless capture sees
             that they follow a layer with features last). Or a mapping from wildcards over layer names to these words,
             which decides for the layers it names (the first match counts), whatever their type.
+        calls: whether wildcards may also name activation functions that the model calls, which show only then.
 
     Returns:
         A :class:`Reading` for each name, in the same order.
@@ -181,6 +182,8 @@ def read_layers(model: nn.Module, names: list[str], layout: Layout = "auto") -> 
             f"layout must be one of {allowed}, or a mapping from layer names to these, received {shown(layout)}"
         )
     for pattern in chosen:
+        if calls and isinstance(pattern, str) and pattern.endswith(")"):
+            continue
         if not isinstance(pattern, str) or not any(fnmatchcase(name, pattern) for name in names):
             raise ValueError(
                 f"layout names {pattern!r}, which matches none of the layers {', '.join(map(repr, names))}"
@@ -193,6 +196,22 @@ def read_layers(model: nn.Module, names: list[str], layout: Layout = "auto") -> 
             asked = known if known != "auto" or chosen else str(layout)
         found[name] = Reading(name, type(modules[name]).__name__, asked, dims, time_first)
     return found
+
+
+def read_call(name: str, layout: Layout = "auto") -> Reading:
+    """How the output of an activation function is read that a model calls without a module.
+
+    Args:
+        name: of the call.
+        layout: see :func:`read_layers`.
+
+    Examples:
+        >>> read_call("block.relu()", {"*relu()": "features-last"}).layout
+        'features-last'
+    """
+    words = layout if isinstance(layout, Mapping) else {"*": layout}
+    asked = next((word for pattern, word in words.items() if fnmatchcase(name, pattern)), "auto")
+    return Reading(name, "a called function", asked)
 
 
 def _of_type(module: nn.Module) -> tuple[str, tuple[int, ...] | None, bool]:

@@ -26,6 +26,7 @@ from nbutils.hooks import (
     evaluating,
     matching_layers,
     observed,
+    wanted_layers,
 )
 from nbutils.layouts import FeaturesLast, Layout, NonFiniteError, Reading, read_layers
 from nbutils.measures import MeasureSpec, measure_communities, measure_entropies
@@ -336,7 +337,7 @@ class Watch:
         inputs: probe examples, the same at every snapshot, as :func:`nbutils.hooks.capture_activations` takes them;
             batches are read once, and held.
         labels: their classes, shape (examples,); None leaves out the measures that need them.
-        layers: wildcard over layer names, see :func:`nbutils.hooks.matching_layers`.
+        layers: wildcard over layer names and called activation functions, see :func:`nbutils.hooks.capture`.
         rule: what firing is, see :func:`nbutils.activations.firing`.
         spec: how communities are measured.
         layout: where a layer's type does not tell how its output is read, see :func:`nbutils.layouts.read_layers`.
@@ -362,7 +363,8 @@ class Watch:
         spec: MeasureSpec | None = None,
         layout: Layout = "auto",
     ) -> None:
-        read_layers(model, matching_layers(model, layers), layout)
+        names, functions = wanted_layers(model, layers)
+        read_layers(model, names, layout, calls=bool(functions))
         firing_share(rule)
         if not isinstance(spec, MeasureSpec | None):
             raise ValueError(f"spec must be a MeasureSpec, or None, received {shown(spec)}")

@@ -83,17 +83,116 @@ def test_nan_names_the_layer(model):
         capture_activations(model, np.zeros((4, 5), np.float32))
 
 
-def test_a_layer_used_twice_is_refused():
+def test_a_layer_used_twice_is_two_layers(rng):
     class Twice(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.relu = nn.ReLU()
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.relu(self.relu(x))
+            return self.relu(self.relu(x) - 1)
 
-    with pytest.raises(RuntimeError, match="layer 'relu' ran twice"):
-        capture_activations(Twice(), np.zeros((2, 2), np.float32))
+    x = rng.normal(size=(50, 3)).astype(np.float32)
+    for size in (None, 7):
+        found = capture_activations(Twice(), x, batch_size=size)
+        assert list(found) == ["relu", "relu#2"]
+        assert (found["relu"] == np.maximum(x, 0)).all()
+        assert (found["relu#2"] == np.maximum(np.maximum(x, 0) - 1, 0)).all()
+    model = Twice()
+    with capture(model, "relu") as seen:
+        model(torch.from_numpy(x))
+        model(torch.from_numpy(x[:4]))
+    assert {name: len(values) for name, values in seen.items()} == {"relu": 4, "relu#2": 4}
+
+
+class Called(nn.Module):
+    """Calls activation functions in every way, in its own code and in that of a part."""
+
+    class Part(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.tanh(self.linear(x))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part, self.relu, self.conv = self.Part(), nn.ReLU(), nn.Conv2d(1, 4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = nn.functional.relu_(self.conv(x)).mean(dim=(2, 3))
+        x = nn.functional.gelu(x)
+        x = self.relu(x).relu()
+        return self.part(x)
+
+
+def test_called_activation_functions_are_layers(rng):
+    torch.manual_seed(0)
+    model, x = Called(), torch.from_numpy(rng.normal(size=(20, 1, 5, 5)).astype(np.float32))
+    first = torch.relu(model.conv(x)).mean(dim=(2, 3)).detach()
+    after = torch.relu(nn.functional.gelu(first))
+    expected = {
+        "relu()": first.numpy(),
+        "gelu()": nn.functional.gelu(first).numpy(),
+        "relu()#2": after.numpy(),
+        "part.tanh()": torch.tanh(model.part.linear(after)).detach().numpy(),
+    }
+    for size in (None, 7):
+        found = capture_activations(model, x, "*()", batch_size=size)
+        assert list(found) == list(expected), "what a module calls inside is that module's own output"
+        for name, values in found.items():
+            assert values == pytest.approx(expected[name], abs=1e-6), name
+    both = capture_activations(model, x, "part.* *.tanh() relu")
+    assert list(both) == ["part.linear", "relu", "part.tanh()"]
+    assert list(capture_activations(model, x)) == ["part.linear", "relu", "conv"], "unless asked for"
+    with capture(model, "relu()") as seen:
+        torch.relu(torch.zeros(3, 3))
+        assert not seen, "outside of a pass nothing is noted"
+        model(x)
+        torch.relu(torch.zeros(3, 3))
+    assert [tuple(values.shape) for values in seen.values()] == [(20, 4, 3, 3), (20, 4)]
+    assert hooks_of(model) == 0
+    with pytest.raises(ValueError, match=r"no activation function that the model calls matches '\*silu\(\)'"):
+        capture_activations(model, x, "*silu()")
+
+
+def test_called_functions_of_unclear_layout_are_asked_about(rng):
+    class Tokens(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(self.linear(x))
+
+    model = Tokens()
+    for shape in ((20, 6, 4), (20, 6, 5, 4)):
+        x = torch.from_numpy(rng.normal(size=shape).astype(np.float32))
+        with pytest.raises(ValueError, match=r"layer 'relu\(\)' \(a called function\) gave shape .* layout="):
+            capture_activations(model, x, "relu()")
+        found = capture_activations(model, x, "relu()", layout={"relu()": "features-last"})["relu()"]
+        by_hand = torch.relu(model.linear(x)).detach().flatten(1, -2).mean(dim=1).numpy()
+        assert found == pytest.approx(by_hand, abs=1e-6)
+
+
+def test_a_layer_that_runs_more_often_in_one_pass_than_in_another_is_refused():
+    class Varying(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.relu = nn.ReLU()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.relu(self.relu(x)) if x[0, 0] > 0 else self.relu(x)
+
+    inputs = np.repeat(np.array([[1], [0]], np.float32), 4, axis=0)
+    with pytest.raises(RuntimeError, match="layer 'relu#2' ran in one forward pass and not in another"):
+        capture_activations(Varying(), inputs, batch_size=4)
+
+
+def test_no_match_names_the_nearest(model):
+    with pytest.raises(ValueError, match=r"did you mean 'hidden1.relu'\?\): 'hidden1.linear'"):
+        matching_layers(model, "hidden1.rellu")
 
 
 class Sometimes(nn.Module):

@@ -408,8 +408,42 @@ def test_shared_modules_and_shared_weights():
     found = captured(model, x, "first second")
     assert found["first"] == by_hand(hidden)
     assert found["second"] == by_hand(hidden.relu() @ model.first.weight.T + model.second.bias)
-    with pytest.raises(RuntimeError, match="layer 'relu' ran twice in one forward pass; give each use a module"):
-        captured(model, x)
+    assert captured(model, x, "relu")["relu"] == by_hand(hidden.relu())
+    assert captured(model, x, "relu")["relu#2"] == by_hand(model.second(hidden.relu()).relu())
+    sentence = "layer 'relu' ran twice in one forward pass; give each use a module"
+    with pytest.raises(RuntimeError, match=sentence), count_cofiring(model):
+        model(x)
+
+
+def test_a_residual_network_as_published_uses_each_relu_twice():
+    """torchvision's resnet18 changes in place what its only ReLU of a block gives, before and after the addition."""
+    pytest.importorskip("torchvision")
+    from torchvision.models import resnet18
+
+    model, x = resnet18(num_classes=10).eval(), torch.randn(6, 3, 32, 32)
+    found = captured(model, x, "layer1.0.*")
+    block = model.layer1[0]
+    with torch.no_grad():
+        stem = model.maxpool(model.relu(model.bn1(model.conv1(x))))
+        inside = torch.relu(block.bn1(block.conv1(stem)))
+        whole = torch.relu(block.bn2(block.conv2(inside)) + stem)
+    assert found["layer1.0.relu"] == by_hand(inside, (2, 3))
+    assert found["layer1.0.relu#2"] == by_hand(whole, (2, 3))
+    assert [len(found), next(iter(found))] == [6, "layer1.0.conv1"]
+
+
+def test_data_parallel_and_half_precision():
+    model, x = build_model("mlp:7-5", 6, 3), torch.randn(20, 6)
+    expected = captured(model, x, "hidden1.relu")["hidden1.relu"]
+    both = captured(nn.DataParallel(model), x, "*hidden1.relu")
+    assert list(both) == ["module.hidden1.relu"]
+    assert (both["module.hidden1.relu"] == expected).all()
+    for dtype, least in ((torch.bfloat16, 0.05), (torch.float16, 0.01)):
+        own = build_model("mlp:7-5", 6, 3)
+        own.load_state_dict(model.state_dict())
+        low = captured(own.to(dtype), x, "hidden1.relu")["hidden1.relu"]
+        assert low.dtype == np.float32
+        assert low == pytest.approx(expected, abs=least)
 
 
 def test_of_a_tuple_or_list_the_first_tensor_is_taken():
