@@ -51,7 +51,7 @@ _WHERE = {
         "to_networkx",
         "within_layer_graph",
     ),
-    "hooks": ("capture", "capture_activations"),
+    "capturing.hooks": ("capture", "capture_activations"),
     "measures": (
         "class_cells",
         "measure_communities",

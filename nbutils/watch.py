@@ -16,9 +16,8 @@ from torch import nn
 from torch.utils.data import RandomSampler
 
 from nbutils.activations import firing, firing_share
-from nbutils.batches import gather
-from nbutils.counter import ROOM, CofiringCounter
-from nbutils.hooks import (
+from nbutils.capturing.batches import gather
+from nbutils.capturing.hooks import (
     as_written,
     capture_activations,
     check_all_ran,
@@ -28,7 +27,8 @@ from nbutils.hooks import (
     observed,
     wanted_layers,
 )
-from nbutils.layouts import FeaturesLast, Layout, NonFiniteError, Reading, read_layers
+from nbutils.capturing.layouts import FeaturesLast, Layout, NonFiniteError, Reading, read_layers
+from nbutils.counter import ROOM, CofiringCounter
 from nbutils.measures import MeasureSpec, measure_communities, measure_entropies
 from nbutils.support.checks import as_labels, is_number, shown
 from nbutils.support.devices import device_counts, on_processor
@@ -48,10 +48,11 @@ def count_cofiring(
 
     Args:
         model: any PyTorch module; one that was compiled runs uncompiled in the block.
-        layers: wildcard over layer names, see :func:`nbutils.hooks.matching_layers`; dropout before a layer counts.
+        layers: wildcard over layer names, see :func:`nbutils.capturing.hooks.matching_layers`; dropout before a layer
+            counts.
         threshold: activations above it are firing, a finite number.
         layout: "channels-first" or "features-last" where a layer's type does not tell, or a mapping from layer
-            wildcards to these words; see :func:`nbutils.layouts.read_layers`.
+            wildcards to these words; see :func:`nbutils.capturing.layouts.read_layers`.
 
     Yields:
         A :class:`nbutils.counter.CofiringCounter` over the neurons of the layers, in the model's order. The model is
@@ -334,13 +335,14 @@ class Watch:
 
     Args:
         model: the network.
-        inputs: probe examples, the same at every snapshot, as :func:`nbutils.hooks.capture_activations` takes them;
-            batches are read once, and held.
+        inputs: probe examples, the same at every snapshot, as :func:`nbutils.capturing.hooks.capture_activations` takes
+            them; batches are read once, and held.
         labels: their classes, shape (examples,); None leaves out the measures that need them.
-        layers: wildcard over layer names and called activation functions, see :func:`nbutils.hooks.capture`.
+        layers: wildcard over layer names and called activation functions, see :func:`nbutils.capturing.hooks.capture`.
         rule: what firing is, see :func:`nbutils.activations.firing`.
         spec: how communities are measured.
-        layout: where a layer's type does not tell how its output is read, see :func:`nbutils.layouts.read_layers`.
+        layout: where a layer's type does not tell how its output is read, see
+            :func:`nbutils.capturing.layouts.read_layers`.
 
     Raises:
         ValueError: no layer matches, shapes disagree, or an argument is out of range.
@@ -389,7 +391,7 @@ class Watch:
 
         Raises:
             ValueError: a fact has the name of a measure; or the network cannot be captured, see
-                :func:`nbutils.hooks.capture_activations`.
+                :func:`nbutils.capturing.hooks.capture_activations`.
         """
         start = time.perf_counter()
         layers = list(capture_activations(self.model, self.inputs, self.layers, layout=self.layout).values())

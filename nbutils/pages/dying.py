@@ -32,7 +32,7 @@ def dead_by_layer(network: Any, inputs: Any) -> list[float]:
         network: see :func:`nbutils.runs.models.build_model`.
         inputs: tensor, shape (examples, pixels).
     """
-    from nbutils.hooks import capture_activations
+    from nbutils.capturing.hooks import capture_activations
 
     seen = capture_activations(network, inputs, "hidden*.linear")
     return [float((values <= 0).all(axis=0).mean()) for values in seen.values()]

@@ -117,7 +117,7 @@ def look_at(run: Run, epoch: int = -1, probe: str = "held-out", neurons: int | N
         >>> look.fired.shape, look.neurons
         ((180, 8), 4)
     """
-    from nbutils.hooks import capture_activations  # loads PyTorch, which reading stored measures never needs
+    from nbutils.capturing.hooks import capture_activations  # loads PyTorch, which reading stored measures never needs
     from nbutils.runs.training import one_thread
 
     if probe not in PROBES:

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from nbutils.activations import activation_histogram, class_means, effective_rank, firing
+from nbutils.capturing.hooks import capture_activations
+from nbutils.capturing.layouts import NonFiniteError
 from nbutils.data.datasets import probe_halves, probe_indices
-from nbutils.hooks import capture_activations
-from nbutils.layouts import NonFiniteError
 from nbutils.runs.models import HIDDEN_LAYERS, build_model
 from nbutils.runs.spec import RunSpec
 from nbutils.runs.training import Epoch, TrainingSettings, one_thread, score, sharpness, train

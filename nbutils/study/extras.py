@@ -173,7 +173,7 @@ def _rebuilt(
 
 
 def _activations(run: Run, epoch: int, pixels: np.ndarray) -> np.ndarray:
-    from nbutils.hooks import capture_activations  # loads PyTorch, which reading a stored extra never needs
+    from nbutils.capturing.hooks import capture_activations  # loads PyTorch, which reading a stored extra never needs
     from nbutils.runs.training import one_thread
 
     with one_thread():

@@ -10,9 +10,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from nbutils.activations import firing
+from nbutils.capturing.hooks import capture, capture_activations
+from nbutils.capturing.layouts import NonFiniteError
 from nbutils.cofiring import cofiring_counts
-from nbutils.hooks import capture, capture_activations
-from nbutils.layouts import NonFiniteError
 from nbutils.measures import measure_communities, measure_entropies
 from nbutils.watch import Watch, count_cofiring
 

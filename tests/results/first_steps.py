@@ -26,8 +26,8 @@ def first_steps(name: str) -> dict[str, Any]:
     import numpy as np
     import torch
 
+    from nbutils.capturing.hooks import capture_activations
     from nbutils.data.datasets import load_dataset
-    from nbutils.hooks import capture_activations
     from nbutils.runs.models import build_model
     from nbutils.runs.training import TrainingSettings, one_thread, score, train
     from nbutils.study.archive import reference_tasks

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from nbutils.activations import class_means, firing
+from nbutils.capturing.hooks import capture_activations
 from nbutils.data.datasets import probe_indices
-from nbutils.hooks import capture_activations
 from nbutils.measures import MeasureSpec
 from nbutils.runs.recording import record_runs
 from nbutils.runs.run import run_address, run_once, run_together

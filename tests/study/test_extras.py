@@ -5,10 +5,10 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
+from nbutils.capturing.hooks import capture_activations
 from nbutils.communities import detect_communities
 from nbutils.data.datasets import probe_indices
 from nbutils.entropy import binned_entropy
-from nbutils.hooks import capture_activations
 from nbutils.paper import paper_graph, released_graph
 from nbutils.runs.run import run_once
 from nbutils.runs.spec import RunSpec

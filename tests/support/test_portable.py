@@ -19,7 +19,7 @@ TRAIN = """
 import nbutils, hashlib, json, torch
 from dataclasses import replace
 from nbutils.data.datasets import load_dataset
-from nbutils.hooks import capture_activations
+from nbutils.capturing.hooks import capture_activations
 from nbutils.runs.models import build_model
 from nbutils.support.provenance import arithmetic
 from nbutils.runs.training import TrainingSettings, one_thread, train

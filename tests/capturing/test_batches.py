@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from nbutils.batches import gather
-from nbutils.hooks import capture_activations
+from nbutils.capturing.batches import gather
+from nbutils.capturing.hooks import capture_activations
 
 
 @pytest.fixture

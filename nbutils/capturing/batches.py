@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.utils.data import Dataset
 
-from nbutils.layouts import Layout, Reading, read_call
+from nbutils.capturing.layouts import Layout, Reading, read_call
 from nbutils.support.checks import as_numpy, shown
 from nbutils.support.messages import cut
 
@@ -208,7 +208,7 @@ def _is_ours(error: BaseException) -> bool:
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
-    return place is not None and Path(__file__).parent in Path(place.tb_frame.f_code.co_filename).parents
+    return place is not None and Path(__file__).parents[1] in Path(place.tb_frame.f_code.co_filename).parents
 
 
 def _told(value: Any) -> str:
@@ -271,7 +271,7 @@ class Rows:
     Args:
         readings: how each layer's output is read.
         reduce: "mean" or "max" over positions or tokens.
-        layout: of activation functions that the model calls, see :func:`nbutils.layouts.read_layers`.
+        layout: of activation functions that the model calls, see :func:`nbutils.capturing.layouts.read_layers`.
     """
 
     def __init__(self, readings: dict[str, Reading], reduce: str, layout: Layout = "auto") -> None:

@@ -16,9 +16,9 @@ from torch import nn
 from torch.nn.utils.parametrize import is_parametrized
 from torch.nn.utils.rnn import PackedSequence
 
-from nbutils.batches import Batch, Feeder, Rows, stream
-from nbutils.calls import activation_calls
-from nbutils.layouts import FeaturesLast, Layout, Reading, read_layers
+from nbutils.capturing.batches import Batch, Feeder, Rows, stream
+from nbutils.capturing.calls import activation_calls
+from nbutils.capturing.layouts import FeaturesLast, Layout, Reading, read_layers
 from nbutils.support.checks import as_count, is_among, shown
 
 MOST = 1024  # examples per forward pass, unless told
@@ -330,7 +330,7 @@ def capture_activations(
         reduce: "mean" or "max" over positions or tokens.
         prepare: what turns a batch, on the model's device, into what the model takes, such as bytes into floats.
         layout: "channels-first" or "features-last" where a layer's type does not tell, or a mapping from layer
-            wildcards to these words; see :func:`nbutils.layouts.read_layers`.
+            wildcards to these words; see :func:`nbutils.capturing.layouts.read_layers`.
 
     Returns:
         A dictionary from layer name to a float array of shape (examples, neurons), in the model's order; each use of a

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from nbutils.hooks import capture, capture_activations, matching_layers
-from nbutils.layouts import NonFiniteError
+from nbutils.capturing.hooks import capture, capture_activations, matching_layers
+from nbutils.capturing.layouts import NonFiniteError
 from nbutils.runs.models import build_model
 
 

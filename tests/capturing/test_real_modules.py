@@ -12,9 +12,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from nbutils.capturing.hooks import capture, capture_activations
 from nbutils.cofiring import cofiring_counts
 from nbutils.data.pictures import torchvision_datasets
-from nbutils.hooks import capture, capture_activations
 from nbutils.runs.models import HIDDEN_LAYERS, build_model
 from nbutils.watch import Watch, count_cofiring
 
@@ -417,7 +417,7 @@ def test_shared_modules_and_shared_weights():
 
 def test_a_residual_network_as_published_uses_each_relu_twice():
     """torchvision's resnet18 changes in place what its only ReLU of a block gives, before and after the addition."""
-    pytest.importorskip("torchvision")
+    torchvision_datasets()
     from torchvision.models import resnet18
 
     model, x = resnet18(num_classes=10).eval(), torch.randn(6, 3, 32, 32)

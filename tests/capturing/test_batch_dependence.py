@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
-from nbutils.hooks import capture, capture_activations
+from nbutils.capturing.hooks import capture, capture_activations
 from nbutils.measures import MeasureSpec
 from nbutils.watch import Watch, count_cofiring
 
