@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,19 +29,21 @@ Take = Callable[[str, tuple[Any, ...], torch.Tensor], None]
 class _Calls(TorchFunctionMode):
     """Tells of every call of an activation function."""
 
-    def __init__(self, take: Take) -> None:
+    def __init__(self, take: Take, functions: Mapping[Any, str]) -> None:
         super().__init__()
-        self._take = take
+        self._take, self._functions = take, functions
 
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         output = func(*args, **(kwargs or {}))
-        if (name := ACTIVATIONS.get(func)) is not None and isinstance(output, torch.Tensor):
+        if (name := self._functions.get(func)) is not None and isinstance(output, torch.Tensor):
             self._take(name, args, output)
         return output
 
 
 @contextmanager
-def activation_calls(model: nn.Module, leaves: Collection[str], take: Take) -> Iterator[None]:
+def activation_calls(
+    model: nn.Module, leaves: Collection[str], take: Take, functions: Mapping[Any, str] = ACTIVATIONS
+) -> Iterator[None]:
     """Tell of every activation function that a model calls in its own code, while the block runs.
 
     Args:
@@ -49,6 +51,7 @@ def activation_calls(model: nn.Module, leaves: Collection[str], take: Take) -> I
         leaves: names of modules whose inside is of no interest: what `nn.ReLU` calls is its own output.
         take: is given the name of a call, its arguments and its output. The name is that of the module in whose
             `forward` it stands, with the function: `layer1.0.relu()`, or `relu()` in the model's own.
+        functions: those of interest, with their names.
 
     Examples:
         >>> class Net(nn.Module):
@@ -86,7 +89,7 @@ def activation_calls(model: nn.Module, leaves: Collection[str], take: Take) -> I
         for name, module in model.named_modules():
             handles.append(module.register_forward_pre_hook(enter(name)))
             handles.append(module.register_forward_hook(leave, prepend=True, always_call=True))
-        with _Calls(told):
+        with _Calls(told, functions):
             yield
     finally:
         for handle in handles:

@@ -46,7 +46,7 @@ def matching_layers(model: nn.Module, layers: str | Collection[str] = "*") -> li
         >>> matching_layers(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), "1")
         ['1']
     """
-    patterns, leaves = _patterns(model, layers), list(_leaves(model))
+    patterns, leaves = _patterns(model, layers), list(leaf_modules(model))
     names = _matched(leaves, patterns)
     if not names:
         raise _no_match(layers, leaves, patterns)
@@ -70,7 +70,7 @@ def wanted_layers(model: nn.Module, layers: str | Collection[str] = "*") -> tupl
         >>> wanted_layers(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), "1 *relu()")
         (['1'], ['*relu()'])
     """
-    patterns, leaves = _patterns(model, layers), list(_leaves(model))
+    patterns, leaves = _patterns(model, layers), list(leaf_modules(model))
     functions = [pattern for pattern in patterns if pattern.endswith("()")]
     others = [pattern for pattern in patterns if not pattern.endswith("()")]
     names = _matched(leaves, others)
@@ -107,7 +107,7 @@ def _patterns(model: nn.Module, layers: str | Collection[str]) -> list[str]:
     return layers.split() if isinstance(layers, str) else list(layers)
 
 
-def _leaves(model: nn.Module) -> dict[str, nn.Module]:
+def leaf_modules(model: nn.Module) -> dict[str, nn.Module]:
     """Modules that hold no other which runs as a layer."""
     parts: set[int] = set()
     for module in model.modules():
@@ -253,7 +253,7 @@ def observed(
     handles = [model.register_forward_pre_hook(lambda *_: seen.clear())]
     try:
         handles += [modules[name].register_forward_hook(record(name)) for name in names]
-        with as_written(), activation_calls(model, _leaves(model), called) if functions else nullcontext():
+        with as_written(), activation_calls(model, leaf_modules(model), called) if functions else nullcontext():
             yield seen
     finally:
         for handle in handles:
@@ -391,7 +391,7 @@ def _first_pass(
     some = whole.rows(places)
     rows.expect_few(some, places)
     taken, known = [_bytes(some.args) + _bytes(some.named)], FeaturesLast()
-    leaves = _leaves(model)
+    leaves = leaf_modules(model)
     readings = read_layers(model, list(leaves)) | rows.readings
 
     def look(reading: Reading) -> Callable[..., None]:

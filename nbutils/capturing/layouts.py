@@ -182,7 +182,7 @@ def read_layers(model: nn.Module, names: list[str], layout: Layout = "auto", cal
             f"layout must be one of {allowed}, or a mapping from layer names to these, received {shown(layout)}"
         )
     for pattern in chosen:
-        if calls and isinstance(pattern, str) and pattern.endswith(")"):
+        if calls and isinstance(pattern, str) and "()" in pattern:
             continue
         if not isinstance(pattern, str) or not any(fnmatchcase(name, pattern) for name in names):
             raise ValueError(
@@ -210,7 +210,8 @@ def read_call(name: str, layout: Layout = "auto") -> Reading:
         'features-last'
     """
     words = layout if isinstance(layout, Mapping) else {"*": layout}
-    asked = next((word for pattern, word in words.items() if fnmatchcase(name, pattern)), "auto")
+    tried = ((one, pattern) for one in (name, name.partition("#")[0]) for pattern in words)
+    asked = next((words[pattern] for one, pattern in tried if fnmatchcase(one, pattern)), "auto")
     return Reading(name, "a called function", asked)
 
 

@@ -1,0 +1,203 @@
+"""Which layers of a model to look at where nobody says: those that hold what activation functions and recurrences give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from nbutils.capturing.batches import Feeder, stream
+from nbutils.capturing.calls import ACTIVATIONS, activation_calls
+from nbutils.capturing.hooks import as_written, evaluating, leaf_modules
+from nbutils.capturing.layouts import read_layers
+
+RECURRENT = (nn.RNN, nn.LSTM, nn.GRU)
+# Activation functions that make gates or shares of what other layers give, and are no neurons where there are others.
+GATES = ("sigmoid", "hardsigmoid", "softmax", "softmin", "softmax2d", "logsoftmax", "logsigmoid")
+UNITS = tuple(
+    getattr(nn, name)
+    for name in nn.modules.activation.__all__
+    if name not in ("MultiheadAttention", "GLU") and hasattr(nn, name)
+)
+# What leaves every value where it is, so that its output is laid out as its input.
+FOLLOWING = (*UNITS, nn.Dropout, nn.AlphaDropout, nn.Identity)
+SUMS = {
+    getattr(home, word): "+"
+    for home in (torch, torch.Tensor)
+    for word in ("add", "add_", "__add__", "__iadd__", "__radd__", "contiguous")
+    if hasattr(home, word)
+} | {nn.functional.dropout: "dropout"}
+EXAMPLES = 3  # of the pass that shows what there is
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One layer of a model, and whether its output is worth looking at.
+
+    Attributes:
+        name: as :func:`nbutils.capturing.hooks.capture_activations` calls it.
+        kind: type of the module, or "a called function".
+        shape: of its output for one example.
+        neurons: how many there are.
+        layout: how its output is read, see :func:`nbutils.capturing.layouts.read_layers`.
+        chosen: whether it is proposed.
+        why: the reason, in words.
+    """
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    neurons: int
+    layout: str
+    chosen: bool
+    why: str
+
+
+@dataclass
+class _Seen:
+    """An output of a pass."""
+
+    name: str
+    kind: str
+    output: torch.Tensor
+    layout: str
+    follows: str
+    word: str
+
+
+def propose_layers(
+    model: nn.Module, inputs: Any, prepare: Callable[[torch.Tensor], torch.Tensor] | None = None
+) -> list[Proposal]:
+    """Layers of a model whose outputs are its hidden neurons, in the order in which they run.
+
+    What activation functions give is proposed, modules and called functions alike, and what recurrent layers give;
+    where there are none of them, what hidden layers with weights give. A sigmoid or softmax beside other activation
+    functions is taken for a gate, and what the model itself returns is no hidden layer. How an output is laid out
+    follows from the layer before it through activation functions, dropout and sums.
+
+    Args:
+        model: any PyTorch module.
+        inputs: examples, as :func:`nbutils.capturing.hooks.capture_activations` takes them; three are passed.
+        prepare: as there.
+
+    Returns:
+        One :class:`Proposal` for each output that was considered, at least one of them chosen.
+
+    Raises:
+        ValueError: nothing can be proposed; says why.
+        RuntimeError: the model fails on the examples, which is told with the shapes it was given.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))
+        >>> [(one.name, one.neurons, one.why) for one in propose_layers(model, torch.zeros(5, 4))]
+        [('1', 6, 'what ReLU makes of 0')]
+    """
+    whole = next(stream(inputs))
+    few = whole.rows([place % len(whole) for place in range(EXAMPLES)])
+    seen, given = _passed(model, Feeder(model, prepare), few)
+    found = [_proposed(one, given) for one in seen if one.word != "weights"]
+    if not any(one.chosen for one in found):
+        found += [_proposed(one, given) for one in seen if one.word == "weights"]
+    gates = [one.name for one in seen if one.word == "gate"]
+    if any(one.chosen and one.name not in gates for one in found):
+        found = [
+            replace(one, chosen=False, why="a gate, beside other activation functions") if one.name in gates else one
+            for one in found
+        ]
+    if not any(one.chosen for one in found):
+        reasons = "; ".join(f"{one.name or 'the model'}: {one.why}" for one in found) or "it runs no layer"
+        raise ValueError(f"no layer of the model can be proposed ({reasons}); name some with layers")
+    return found
+
+
+def _passed(model: nn.Module, feed: Feeder, few: Any) -> tuple[list[_Seen], Any]:
+    """Outputs of one pass that may be neurons, in order, and what the model gave."""
+    leaves = leaf_modules(model)
+    readings = read_layers(model, list(leaves))
+    layouts: dict[int, tuple[torch.Tensor, str, str]] = {}  # by identity: the tensor, held; its layout; who gave it
+    seen: list[_Seen] = []
+    given: list[Any] = []
+
+    def note(name: str, kind: str, args: tuple[Any, ...], output: Any, layout: str, word: str) -> None:
+        output = output[0] if isinstance(output, tuple | list) and output else output
+        if not isinstance(output, torch.Tensor):
+            return
+        before = [layouts[id(one)] for one in args if id(one) in layouts and one.shape == output.shape]
+        if layout == "auto" and word in ("unit", "gate", "same") and before:
+            layout = before[0][1]
+        follows = next((who for _, _, who in before), "")
+        label, use = name, 1
+        while word != "same" and any(one.name == label for one in seen):
+            label, use = f"{name}#{use + 1}", use + 1
+        layouts[id(output)] = output, layout, label if word != "same" else follows
+        if word in ("unit", "gate", "recurrent", "weights"):
+            seen.append(_Seen(label, kind, output.detach().clone(), layout, follows, word))
+
+    def at_leaf(name: str) -> Callable[..., None]:
+        def hook(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+            reading = readings[name]
+            if reading.time_first and isinstance(output, tuple):
+                output = (output[0].transpose(0, 1), *output[1:])
+            note(name, type(module).__name__, args, output, reading.layout, _word(module))
+
+        return hook
+
+    def called(name: str, args: tuple[Any, ...], output: torch.Tensor) -> None:
+        function = name.rpartition(".")[2].removesuffix("()")
+        word = "same" if function in SUMS.values() else "gate" if function in GATES else "unit"
+        note(name, function, args, output, "auto", word)
+
+    handles = [module.register_forward_hook(at_leaf(name)) for name, module in leaves.items()]
+    handles.append(model.register_forward_hook(lambda _module, _args, output: given.append(output)))
+    try:
+        calls = activation_calls(model, leaves, called, ACTIVATIONS | SUMS)
+        with as_written(), evaluating(model), torch.no_grad(), calls:
+            feed(few)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return seen, given[-1]
+
+
+def _word(module: nn.Module) -> str:
+    """What a module's output may be."""
+    if isinstance(module, RECURRENT):
+        return "recurrent"
+    if isinstance(module, UNITS):
+        return "gate" if type(module).__name__.lower() in GATES else "unit"
+    if isinstance(module, FOLLOWING):
+        return "same"
+    return "weights" if any(True for _ in module.parameters(recurse=False)) else "other"
+
+
+def _proposed(one: _Seen, given: Any) -> Proposal:
+    shape = tuple(one.output.shape)
+    layout = one.layout if one.layout != "auto" or len(shape) == 3 else "channels-first"
+    neurons = 1 if len(shape) < 2 else shape[-1] if layout == "features-last" else shape[1]
+    made = f" makes of {one.follows}" if one.follows else " gives"
+    why, chosen = f"what {one.kind}{made}", False
+    if len(shape) < 2 or shape[0] != EXAMPLES:
+        why = f"gives shape {shape} for {EXAMPLES} examples: its first dimension is not the examples"
+    elif layout == "auto":
+        why = f"gives shape {shape}, which may be (channels, positions) or (tokens, features): say which with layout"
+    elif neurons < 2:
+        why = "has one neuron alone"
+    elif any(_same(one.output, output) for output in _tensors(given)):
+        why = "what the model itself returns"
+    else:
+        chosen = True
+    return Proposal(one.name, one.kind, shape[1:], neurons, layout, chosen, why)
+
+
+def _tensors(given: Any) -> list[torch.Tensor]:
+    if isinstance(given, torch.Tensor):
+        return [given]
+    parts = given.values() if isinstance(given, dict) else given if isinstance(given, tuple | list) else ()
+    return [part for part in parts if isinstance(part, torch.Tensor)]
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.shape == other.shape and torch.equal(one, other)
