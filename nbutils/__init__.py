@@ -52,6 +52,7 @@ _WHERE = {
         "within_layer_graph",
     ),
     "capturing.hooks": ("capture", "capture_activations"),
+    "capturing.proposals": ("propose_layers",),
     "measures": (
         "class_cells",
         "measure_communities",
@@ -139,6 +140,7 @@ _WHERE = {
     "study.specifications": ("evaluate", "evaluate_all", "Specification"),
     "study.study": ("Study",),
     "sweeps.measurements": ("record",),
+    "own.measure": ("measure", "Measured"),
     "pages.alluvial": ("alluvial",),
     "pages.evolution": (
         "community_selectivity",

@@ -1,4 +1,4 @@
-"""The command line: `python -m nbutils run | pages | glance | runs | data | study | replicate | sweep | ...`."""
+"""The command line: `python -m nbutils run | pages | data | study | replicate | measure | sweep | ...`."""
 
 from __future__ import annotations
 
@@ -237,6 +237,91 @@ def _replicate(options: argparse.Namespace) -> int:
     title = f"Second study of {data.title}"
     page = write_page(packaged_template("answers.ipynb"), given, second_tables(folder), folder / "page.html", title)
     print(f"Page: {page}")
+    return 0
+
+
+def add_measure_command(commands: argparse._SubParsersAction) -> None:
+    """Add `measure` to the commands of `python -m nbutils`."""
+    measure = commands.add_parser(
+        "measure",
+        help="measure a network of your own, with reference values beside every number",
+        description="Communities, entropies and baselines of any PyTorch network, layer by layer, beside what "
+        "untrained twins of it and images of noise give; as a table, as files, and as one page. The factory's code is "
+        "run; files of weights and images are only read.",
+    )
+    measure.add_argument(
+        "--model", required=True, help="package.module:factory, path/to/file.py:factory, or torchvision:resnet18"
+    )
+    measure.add_argument("--weights", type=Path, help=".safetensors, or a checkpoint of weights alone")
+    measure.add_argument(
+        "--data", required=True, help="a data set's name, folder:PATH, or an .npz with images and perhaps labels"
+    )
+    measure.add_argument("--mean", nargs="+", type=float, help="per channel, of values from 0 to 1, as in training")
+    measure.add_argument("--std", nargs="+", type=float, help="likewise, the deviation")
+    measure.add_argument("--layers", nargs="+", help='wildcards, "*relu()" for called functions (default: proposed)')
+    measure.add_argument("--images", type=positive, default=2000, help="images looked at, at most (default: 2000)")
+    measure.add_argument("--neurons", type=positive, default=512, help="graphs have at most so many (default: 512)")
+    measure.add_argument("--twins", type=positive, default=5, help="untrained twins (default: 5)")
+    measure.add_argument("--reduce", choices=["mean", "max"], default="mean", help="over positions (default: mean)")
+    measure.add_argument("--no-labels", action="store_true", help="do as if the images had none")
+    measure.add_argument("--device", choices=DEVICES, default="cpu", help="where the network runs (default: cpu)")
+    measure.add_argument("--into", type=Path, help="folder for all that is written (default: measured/<model>)")
+    measure.add_argument("--no-page", action="store_true", help="tables alone, without the page")
+    measure.set_defaults(command=_measure)
+
+
+SUMMARY = ("neurons", "active", "modularity", "excess", "class_part", "remainder", "communities", "active_entropy")
+
+
+def _measure(options: argparse.Namespace) -> int:
+    from nbutils.own.images import load_images
+    from nbutils.own.measure import measure
+    from nbutils.own.models import load_model, load_weights
+
+    images = load_images(options.data)
+    model = load_model(options.model)
+    if options.weights:
+        load_weights(model, options.weights)
+    print(f"{options.model}, {options.weights.name if options.weights else 'as the factory makes it'}; {images.source}")
+    with Reporter(1, what="steps") as progress:
+        found = measure(
+            model,
+            images.values,
+            None if options.no_labels else images.labels,
+            layers=options.layers,
+            mean=options.mean,
+            std=options.std,
+            examples=options.images,
+            neurons=options.neurons,
+            twins=options.twins,
+            reduce=options.reduce,
+            device=options.device,
+            progress=progress,
+        )
+    about = found.about
+    about |= {"name": options.model, "weights": options.weights.name if options.weights else "", "data": images.source}
+    about["class_names"] = list(images.classes) if about["classes"] else []
+    chosen = found.layers[found.layers["chosen"]]
+    print(f"Layers: {len(chosen)} of {len(found.layers)} considered.")
+    for one in found.layers.itertuples():
+        print(f"  {'+' if one.chosen else '-'} {one.name}: {one.neurons} neurons, {one.why}")
+    accuracy = about["accuracy"]
+    told = "" if accuracy is None else f", accuracy {accuracy:.3f}"
+    print(f"Images: {about['images']:,} of {about['of']:,}, {about['inputs']}{told}")
+    print(found.wide(SUMMARY).round(3).to_string(index=False))
+    whole = found.table[(found.table["layer"] == found.table["layer"].iloc[-1]) & (found.table["word"] != "unknown")]
+    columns = ["called", "value", "untrained_low", "untrained_high", "noise_low", "noise_high", "word"]
+    print(f"\nThe whole network beside its references:\n{whole[columns].round(3).to_string(index=False)}")
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(options.model).name).strip("-")[:80] or "model"
+    folder = found.save(options.into or Path("measured") / name)
+    print(f"Tables: {folder}")
+    if not options.no_page:
+        from nbutils.sweeps.report import packaged_template, write_page
+
+        reads = [folder / "table.parquet", folder / "neurons.parquet", folder / "about.json"]
+        given = {"tables": folder.resolve().as_posix()}
+        title = f"Communities of {options.model}"
+        print(f"Page: {write_page(packaged_template('own_network.ipynb'), given, reads, folder / 'page.html', title)}")
     return 0
 
 
@@ -506,6 +591,7 @@ def _parser() -> argparse.ArgumentParser:
     add_data_command(commands)
     add_study_command(commands)
     add_replicate_command(commands)
+    add_measure_command(commands)
     settings = commands.add_parser("portable", help="print the environment of portable mode, for `env $(...) COMMAND`")
     settings.set_defaults(command=_portable)
     for command in (run, pages, glance):

@@ -24,6 +24,7 @@ ROOMS = (
     "cli",
     "pages",
     "sweeps",
+    "own",
     "second",
     "study",
     "runs",

@@ -177,7 +177,7 @@ def capture(model: nn.Module, layers: str | Collection[str] = "*") -> Iterator[d
 
     Args:
         model: any PyTorch module; one that was compiled runs uncompiled in the block.
-        layers: wildcard over layer names, see :func:`matching_layers`; one that ends in "()", such as "*relu()", is
+        layers: wildcard over layer names, see :func:`matching_layers`; one that ends in `()`, such as `*relu()`, is
             over activation functions that the model calls without a module, named after the module that calls them.
 
     Yields:

@@ -1,4 +1,4 @@
-"""Which layers of a model to look at where nobody says: those that hold what activation functions and recurrences give."""
+"""Which layers of a model to look at where nobody says: what activation functions and recurrent layers give."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import nn
 
 from nbutils.capturing.batches import Feeder, stream
 from nbutils.capturing.calls import ACTIVATIONS, activation_calls
-from nbutils.capturing.hooks import as_written, evaluating, leaf_modules
+from nbutils.capturing.hooks import as_written, evaluating, leaf_modules, matching_layers
 from nbutils.capturing.layouts import read_layers
 
 RECURRENT = (nn.RNN, nn.LSTM, nn.GRU)
@@ -95,6 +95,7 @@ def propose_layers(
         >>> [(one.name, one.neurons, one.why) for one in propose_layers(model, torch.zeros(5, 4))]
         [('1', 6, 'what ReLU makes of 0')]
     """
+    matching_layers(model)  # refuses what is no model, or cannot be looked into
     whole = next(stream(inputs))
     few = whole.rows([place % len(whole) for place in range(EXAMPLES)])
     seen, given = _passed(model, Feeder(model, prepare), few)

@@ -46,12 +46,14 @@ def test_python_in_documents_uses_names_that_exist(path):
 )
 def test_the_examples_of_the_readme_run_on_any_model(model, rng, capsys):
     images, labels = rng.random((40, 6), np.float32), np.arange(40) % 2
-    names = {"model": model, "images": images, "probe_images": images, "probe_labels": labels, "epochs": 2}
+    names = {"model": model, "images": images, "labels": labels, "epochs": 2}
+    names |= {"probe_images": images, "probe_labels": labels}
     names["train_one_epoch"] = lambda trained: trained.train()
     for block in blocks((ROOT / "README.md").read_text("utf-8"), "python"):
         exec(block, names)
     assert np.isfinite(float(capsys.readouterr().out))
-    assert names["fired"].shape == (40, sum(part.shape[1] for part in names["layers"].values()))
+    assert names["fired"].shape == (40, sum(part.shape[1] for part in names["activations"].values()))
+    assert len(names["found"].table)
     assert names["watch"].table["epoch"].tolist() == [0, 1]
 
 

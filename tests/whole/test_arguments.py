@@ -229,6 +229,14 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "long_runs": lambda: {"studies": [study()]},
     "simulated_study": lambda: {"scenario": "nothing", "rng": 0, "seeds": 2, "epochs": 2},
     "matched_table": lambda: {"studies": [study()], "measures": {"modularity": "Q"}},
+    "measure": lambda: (
+        {"model": torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))}
+        | {"images": np.random.default_rng(0).normal(size=(20, 4)), "labels": np.arange(20) % 2, "twins": 1, "seed": 0}
+        | {"mean": None, "std": None, "examples": 20, "neurons": 32, "layers": None, "reduce": "mean", "layout": "auto"}
+        | {"device": "cpu", "progress": None}
+    ),
+    "Measured": lambda: dict.fromkeys(("table", "neurons", "edges", "costs", "layers"), pd.DataFrame()) | {"about": {}},
+    "propose_layers": lambda: {"model": network(), "inputs": np.zeros((5, 4), np.float32), "prepare": None},
     "measure_run": lambda: {"run": run(), "spec": MeasureSpec(seeds=1, null_draws=1), "store": None},
     "modularity_panels": lambda: {"rows": switches()},
     "naive_table": lambda: {"table": measured(), "measures": ["modularity"], "accuracy": "train_accuracy"},

@@ -1,0 +1,196 @@
+"""Images of a user's own: from a data set, a folder or a file of arrays, and as a model takes them."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from nbutils.data.datasets import balanced_indices, load_dataset
+from nbutils.support.checks import as_labels, as_numpy, shown
+
+LEAST = 20  # examples: a half probe then has ten
+
+
+@dataclass(frozen=True)
+class Images:
+    """What a network is shown.
+
+    Attributes:
+        values: uint8 or float, shape (examples, channels, height, width), (examples, features), or any other whose
+            first dimension is the examples.
+        labels: class per example, or None.
+        classes: names of the classes; empty without labels.
+        source: where they are from, in words.
+    """
+
+    values: np.ndarray
+    labels: np.ndarray | None
+    classes: tuple[str, ...]
+    source: str
+
+
+def load_images(name: str) -> Images:
+    """Images by the name of a data set, a folder, or a file.
+
+    Args:
+        name: name of a data set, of which the test images are taken; `folder:PATH`, likewise; or a file `.npz` with
+            `images`, shape (n, channels, height, width) or (n, features), uint8 or float, and perhaps `labels`, shape
+            (n,). Nothing in the file is executed.
+
+    Raises:
+        FileNotFoundError: there is nothing of that name.
+        ValueError: the file is damaged, or its arrays do not fit; says how.
+
+    Examples:
+        >>> load_images("digits").values.shape
+        (360, 1, 8, 8)
+    """
+    if not name.endswith(".npz"):
+        data = load_dataset(name)
+        height, width, *channels = data.image_shape
+        pixels = data.test_pixels.reshape(-1, height, width, *(channels or [1])).transpose(0, 3, 1, 2)
+        scaled = pixels if data.levels == 255 else (pixels * (255 / data.levels)).round().astype(np.uint8)
+        return Images(np.ascontiguousarray(scaled), data.test_labels, data.classes, f"test images of {data.title}")
+    path = Path(name).expanduser()
+    if not path.is_file():
+        raise FileNotFoundError(f"data: there is no file {path}")
+    try:
+        with np.load(path, allow_pickle=False) as content:
+            arrays = {key: content[key] for key in content.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"data: {path} is damaged or no .npz of plain arrays: {error}") from None
+    if "images" not in arrays:
+        raise ValueError(f"data: {path} must hold an array 'images', it holds {', '.join(arrays) or 'nothing'}")
+    labels = arrays.get("labels")
+    labels = None if labels is None else as_labels(labels)
+    classes = () if labels is None else tuple(map(str, range(int(labels.max()) + 1)))
+    return Images(arrays["images"], labels, classes, path.name)
+
+
+def chosen_examples(total: int, labels: Any, examples: int) -> np.ndarray:
+    """Which examples are looked at: equally many of each class, or evenly spaced where there are no labels.
+
+    Raises:
+        ValueError: too few, or labels that do not fit: of another length, or one class.
+
+    Examples:
+        >>> chosen_examples(100, None, 20)[:3].tolist()
+        [0, 5, 10]
+    """
+    if total < LEAST:
+        raise ValueError(f"images must hold at least {LEAST} examples, received {total}")
+    if labels is None:
+        return np.linspace(0, total, min(examples, total), endpoint=False).astype(np.int64)
+    if len(labels) != total:
+        raise ValueError(f"labels must be one for each of {total} images, received {len(labels)}")
+    if len(np.unique(labels)) < 2:
+        raise ValueError("labels must hold at least two classes, received one; without labels, give none")
+    return np.sort(balanced_indices(labels, min(examples, total), "examples"))
+
+
+def as_inputs(
+    model: nn.Module, values: Any, mean: Sequence[float] | None = None, std: Sequence[float] | None = None
+) -> tuple[torch.Tensor, str]:
+    """Images as a model takes them, and in words what was done to them.
+
+    Bytes become numbers from 0 to 1. From numbers `mean` is taken and `std` divides, channel by channel; without them,
+    bytes get mean 0 and deviation 1 over these images, and numbers stay as they are. Where the model begins with a
+    `Linear` as wide as an image has values, images are laid out in a row. Whole numbers for a model with an embedding
+    stay as they are.
+
+    Args:
+        model: any PyTorch module.
+        values: images, shape (examples, channels, ...) or (examples, features).
+        mean: one number, or one per channel, in the unit of numbers from 0 to 1; `std` likewise.
+        std: above 0.
+
+    Raises:
+        ValueError: values are no real numbers, `mean` and `std` do not fit, or numbers lie far outside of 0 to 1 where
+            `mean` and `std` say that they should not.
+    """
+    array = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else as_numpy(values, "images")
+    if array.ndim < 2:
+        raise ValueError(f"images must have shape (examples, channels, height, width), received {array.shape}")
+    if any(isinstance(one, nn.Embedding | nn.EmbeddingBag) for one in model.modules()) and array.dtype.kind in "iu":
+        return torch.from_numpy(np.ascontiguousarray(array)).long(), "as they are, token numbers"
+    if not np.isfinite(array).all():
+        raise ValueError(f"images hold {int((~np.isfinite(array)).sum())} NaN or infinite values")
+    bytes_given = array.dtype == np.uint8
+    numbers = array.astype(np.float32) / (255 if bytes_given else 1)
+    if (mean is None) != (std is None):
+        raise ValueError("mean and std go together; received one of them")
+    if mean is not None:
+        largest = float(np.abs(numbers).max())
+        if largest > 2:
+            raise ValueError(
+                f"images range up to {largest:g}, but mean and std are for values from 0 to 1; pass bytes, or divide"
+            )
+        shift, scale = (_by_channel(one, numbers, name) for one, name in ((mean, "mean"), (std, "std")))
+        if not (scale > 0).all():
+            raise ValueError(f"std must be above 0, received {shown(list(std))}")
+        numbers, how = (numbers - shift) / scale, "minus the mean and divided by the deviation that were given"
+    elif bytes_given:
+        over = (0, *range(2, numbers.ndim))
+        spread = numbers.std(axis=over, keepdims=True)
+        numbers = (numbers - numbers.mean(axis=over, keepdims=True)) / np.where(spread > 0, spread, 1)
+        how = "standardised over these images, channel by channel; say mean and std as in training if they differ"
+    else:
+        how = "as they are"
+    inputs = torch.from_numpy(np.ascontiguousarray(numbers, dtype=np.float32))
+    first = next((one for one in model.modules() if isinstance(one, WITH_WEIGHTS)), None)
+    if isinstance(first, nn.Linear) and inputs.ndim > 2 and first.in_features == inputs[0].numel():
+        inputs, how = inputs.flatten(1), f"{how}; in a row"
+    return inputs, how
+
+
+WITH_WEIGHTS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.RNN, nn.LSTM, nn.GRU)
+
+
+def _by_channel(given: Any, numbers: np.ndarray, name: str) -> np.ndarray:
+    values = np.atleast_1d(np.asarray(given, dtype=np.float32))
+    if values.shape not in ((1,), (numbers.shape[1],)):
+        raise ValueError(f"{name} must be one number or {numbers.shape[1]}, one per channel, received {shown(given)}")
+    return values.reshape(-1, *[1] * (numbers.ndim - 2))
+
+
+def expected(model: nn.Module) -> str:
+    """What a model's first layer with weights takes, in words.
+
+    Examples:
+        >>> expected(nn.Sequential(nn.Conv2d(3, 8, 3)))
+        'its first layer with weights, 0 (Conv2d), takes 3 channels'
+    """
+    for name, one in model.named_modules():
+        if isinstance(one, WITH_WEIGHTS):
+            size = getattr(one, "in_channels", None) or getattr(one, "in_features", None) or one.input_size
+            what = "channels" if hasattr(one, "in_channels") else "features"
+            return f"its first layer with weights, {name or 'the model'} ({type(one).__name__}), takes {size} {what}"
+    return "it has no layer that says what it takes"
+
+
+def noise_like(inputs: torch.Tensor, seed: int) -> torch.Tensor:
+    """Inputs without any content: normal noise with the mean and the deviation of each channel.
+
+    Of whole numbers, such as those of tokens, the same ones dealt anew over examples and positions.
+
+    Args:
+        inputs: as a model takes them, shape (examples, channels, ...).
+        seed: of the noise.
+
+    Examples:
+        >>> noise_like(torch.ones(4, 2), 0).tolist()[0]
+        [1.0, 1.0]
+    """
+    source = torch.Generator().manual_seed(seed)
+    if not inputs.is_floating_point():
+        return inputs.flatten()[torch.randperm(inputs.numel(), generator=source)].reshape(inputs.shape)
+    over = [0, *range(2, inputs.ndim)]
+    mean, deviation = inputs.mean(dim=over, keepdim=True), inputs.std(dim=over, keepdim=True, correction=0)
+    return mean + deviation * torch.randn(inputs.shape, generator=source)

@@ -1,0 +1,502 @@
+"""One network measured, layer by layer and whole, with reference values beside every number."""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+
+from nbutils.capturing.batches import Feeder, as_batch
+from nbutils.capturing.hooks import as_written, capture_activations, evaluating, wanted_layers
+from nbutils.capturing.layouts import Layout
+from nbutils.capturing.proposals import Proposal, propose_layers
+from nbutils.communities import agreed_communities, detect_communities
+from nbutils.data.datasets import probe_halves
+from nbutils.graphs import activation_pattern_graph
+from nbutils.measures import MeasureSpec, class_cells, measure_matched
+from nbutils.own.images import as_inputs, chosen_examples, expected, noise_like
+from nbutils.own.models import as_module, untrained_twin
+from nbutils.runs.looks import Look
+from nbutils.second.candidates import CANDIDATES, Candidate
+from nbutils.second.questions import PROTOCOL
+from nbutils.support.arguments import checked
+from nbutils.support.checks import as_count, as_labels, is_among, shown
+from nbutils.support.devices import resolve_device
+from nbutils.support.files import replace_file
+from nbutils.support.provenance import provenance
+from nbutils.tracking import selective_for
+
+__all__ = ["MEASURED", "WHOLE", "Measured", "measure"]
+
+WHOLE = "whole network"
+PARTS = ("whole", "first", "second")  # of the images: all of them, and two halves
+GRAPH = MeasureSpec(density=PROTOCOL.density, seeds=1, null_draws=1)
+FEWEST = 32  # active neurons without which a layer has no graph worth a number: a twentieth of its pairs is 25 edges
+DRAWS = 5  # of neurons, where more are active than are compared
+PER_LAYER = ("graph", "binned", "blocks", "firing", "classes")  # entries of the registry taken on every layer
+LEFT_OUT = ("other_remainders",)  # takes three graphs of its own
+DRAWN = 250  # neurons of the picture of the graph, at most
+WORDS = ("above", "below", "among", "unknown")
+# Columns of the table of a layer -> what a page calls them.
+MEASURED = {name: words for one in CANDIDATES for name, words in one.columns.items()} | {
+    "neurons": "neurons",
+    "active": "active neurons",
+    "compared": "neurons compared",
+}
+
+
+class AnyLook(Look):
+    """A look at any network: what its layers gave, whatever their activation function."""
+
+    @cached_property
+    def activations(self) -> np.ndarray:
+        """As captured, shape (examples, neurons)."""
+        return self.preactivations
+
+    @cached_property
+    def cells(self) -> np.ndarray:
+        """Cells of true x predicted class, as far as there are labels and a predicted class; else one cell."""
+        return class_cells(self.labels, self.predicted)
+
+    def of_layer(self, number: int, neurons: int) -> AnyLook:
+        """The same network, one layer of it."""
+        own = self.layers == number
+        return replace(
+            self, preactivations=self.preactivations[:, own], layers=np.ones(own.sum(), int), neurons=neurons
+        )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What :func:`measure` found.
+
+    Attributes:
+        table: one row per layer (and the whole network) and measure: `layer`, `measure`, `called` (in words), `value`,
+            `first` and `second` (the two halves of the images), `untrained_low` and `untrained_high` (over untrained
+            twins and halves), `noise_low` and `noise_high` (the network itself on images of noise), and `word`: whether
+            both halves lie "above" or "below" all of these, or "among" them, or "unknown" where something is missing.
+        neurons: one row per neuron: `layer`, `neuron` (number in its layer), `rate` (share of images on which it
+            fires), `mean` activation, `community` in the graph of the whole network (-1 where it has none), and with
+            labels the class that community is `selective_for` and its `preference`.
+        edges: of the graph of the whole network among at most 250 neurons: `first`, `second` (rows of `neurons`).
+        costs: seconds and mebibytes of every entry of the registry.
+        layers: the layers that were considered, see :class:`nbutils.capturing.proposals.Proposal`.
+        about: what was measured, and how.
+    """
+
+    table: pd.DataFrame
+    neurons: pd.DataFrame
+    edges: pd.DataFrame
+    costs: pd.DataFrame
+    layers: pd.DataFrame
+    about: dict[str, Any]
+
+    def save(self, folder: Path | str) -> Path:
+        """Write all tables into a folder, as Parquet, the first also as CSV, and `about.json`.
+
+        Returns:
+            The folder.
+        """
+        where = Path(folder)
+        where.mkdir(parents=True, exist_ok=True)
+        for name in TABLES:
+            replace_file(where / f"{name}.parquet", getattr(self, name).to_parquet(index=False))
+        replace_file(where / "table.csv", self.table.to_csv(index=False).encode())
+        replace_file(where / "about.json", json.dumps(self.about, indent=1).encode())
+        return where
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Measured:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            FileNotFoundError: a file is missing.
+        """
+        where = Path(folder)
+        tables = {name: pd.read_parquet(where / f"{name}.parquet") for name in TABLES}
+        return cls(**tables, about=json.loads((where / "about.json").read_text("utf-8")))
+
+    def wide(self, measures: Collection[str]) -> pd.DataFrame:
+        """Values by layer: a row per layer in order, a column per measure."""
+        rows = self.table[self.table["measure"].isin(measures)]
+        wide = rows.pivot(index="layer", columns="measure", values="value")
+        order = list(dict.fromkeys(self.table["layer"]))
+        return wide.reindex(index=order, columns=[name for name in measures if name in wide]).reset_index()
+
+
+TABLES = ("table", "neurons", "edges", "costs", "layers")
+
+
+@checked
+def measure(
+    model: nn.Module,
+    images: Any,
+    labels: Any = None,
+    *,
+    layers: Any = None,
+    mean: Any = None,
+    std: Any = None,
+    examples: int = 2000,
+    neurons: int = 512,
+    twins: int = 5,
+    reduce: str = "mean",
+    layout: Any = "auto",
+    device: str = "cpu",
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Measured:
+    """Communities, entropies and baselines of any network, with what untrained twins and noise would give.
+
+    Every number is taken on all images and on two halves of them, on graphs of equally many active neurons; beside it
+    stand the same number of twins that were never trained (weights drawn anew by each layer's own initialiser), and of
+    the network on noise with the images' mean and deviation. A number is called above or below these references only if
+    both halves are beyond all of them.
+
+    Args:
+        model: any PyTorch module; it is left as it was.
+        images: shape (n, channels, height, width) or (n, features), bytes or numbers; see
+            :func:`nbutils.own.images.as_inputs`.
+        labels: class per image, integers, shape (n,); without them, what needs none is computed.
+        layers: wildcards, see :func:`nbutils.capturing.hooks.capture`; None takes what
+            :func:`nbutils.capturing.proposals.propose_layers` proposes.
+        mean: per channel, of numbers from 0 to 1, as in training; `std` likewise.
+        std: see there.
+        examples: images looked at, at most, equally many of each class; from 20 on.
+        neurons: how many active neurons graphs are drawn down to, at most; from 32 on.
+        twins: untrained twins, at least 1.
+        reduce: "mean" or "max" over positions or tokens.
+        layout: where a layer's type does not tell how its output is read, see
+            :func:`nbutils.capturing.layouts.read_layers`.
+        device: "cpu", "cuda" or "auto", where the network runs.
+        seed: of all drawing.
+        progress: called with (done, total) as networks are measured.
+
+    Returns:
+        A :class:`Measured`.
+
+    Raises:
+        ValueError: an argument does not fit (names it, and what was received), an activation is NaN (names the layer),
+            nothing fires, or the images do not fit the model (says what its first layer takes).
+
+    Examples:
+        >>> model = nn.Sequential(nn.Linear(20, 30), nn.ReLU(), nn.Linear(30, 3))
+        >>> found = measure(model, np.random.default_rng(0).normal(size=(60, 20)), examples=60, twins=1)
+        >>> found.wide(["neurons", "active"]).to_dict("records")
+        [{'layer': '1', 'neurons': 30.0, 'active': 30.0}, {'layer': 'whole network', 'neurons': 30.0, 'active': 30.0}]
+    """
+    if not is_among(reduce, ("mean", "max")):
+        raise ValueError(f"reduce must be 'mean' or 'max', received {shown(reduce)}")
+    examples, neurons = as_count(examples, "examples", 20), as_count(neurons, "neurons", FEWEST)
+    twins, seed = as_count(twins, "twins"), as_count(seed, "seed", 0)
+    own = as_module(model)
+    classes = None if labels is None else as_labels(labels, name="labels")
+    if not hasattr(images, "__len__"):
+        raise ValueError(f"images must be an array or a tensor, received {type(images).__name__}")
+    chosen = chosen_examples(len(images), classes, examples)
+    kept = images[torch.from_numpy(chosen)] if isinstance(images, torch.Tensor) else np.asarray(images)[chosen]
+    inputs, how = as_inputs(own, kept, mean, std)
+    classes = None if classes is None else np.unique(classes[chosen], return_inverse=True)[1]
+    where = resolve_device(device)
+    before = next((one.device for one in own.parameters()), torch.device("cpu"))
+    own.to(where)
+    try:
+        proposed = _layers(own, inputs, layers, layout)
+        looker = _Looker(proposed, classes, reduce, layout, seed)
+        networks: list[tuple[str, Callable[[], AnyLook]]] = [("own", lambda: looker.look(own, inputs))]
+        networks += [
+            (f"untrained {k}", lambda k=k: looker.look(untrained_twin(own, inputs, seed + k), inputs))
+            for k in range(twins)
+        ]
+        networks.append(("noise", lambda: looker.look(own, noise_like(inputs, seed))))
+        looks = {}
+        for place, (name, make) in enumerate(networks):
+            looks[name] = make()
+            if progress:
+                progress(place + 1, 2 * len(networks))
+        if not looks["own"].fired.any():
+            raise ValueError("layers: no neuron of them fires on these images")
+        compared = _compared(looks, neurons, len(proposed))
+        costs: dict[str, tuple[float, float]] = {}
+        rows: list[tuple[str, str, str, str, float]] = []
+        for place, (name, look) in enumerate(looks.items()):
+            rows += _taken(name, look, compared, proposed, classes is not None, costs if name == "own" else None)
+            if progress:
+                progress(len(looks) + place + 1, 2 * len(looks))
+    finally:
+        own.to(before)
+    found, edges = _neurons(looks["own"], proposed, classes, seed)
+    return Measured(
+        table=_table(rows),
+        neurons=found,
+        edges=edges,
+        costs=pd.DataFrame([(k, *v) for k, v in costs.items()], columns=["entry", "seconds", "mebibytes"]),
+        layers=pd.DataFrame([{**vars(one), "shape": "x".join(map(str, one.shape))} for one in looker.considered]),
+        about={
+            "model": type(own).__name__,
+            "parameters": sum(one.numel() for one in own.parameters()),
+            "images": len(inputs),
+            "of": len(images),
+            "shape": list(inputs.shape[1:]),
+            "inputs": how,
+            "classes": 0 if classes is None else int(classes.max()) + 1,
+            "accuracy": _accuracy(looks["own"], classes),
+            "twins": twins,
+            "noise": "normal noise with the mean and deviation of each channel",
+            "density": PROTOCOL.density,
+            "seed": seed,
+            "provenance": provenance(),
+        },
+    )
+
+
+def _layers(model: nn.Module, inputs: torch.Tensor, layers: Any, layout: Layout) -> list[Proposal]:
+    """Those that are looked at, in the order in which they run."""
+    try:
+        considered = propose_layers(model, inputs)
+    except ValueError:
+        if layers is None:
+            raise
+        considered = []
+    except RuntimeError as error:
+        raise ValueError(f"images do not fit the model: {error}; {expected(model)}") from error
+    if layers is None:
+        return considered
+    names, functions = wanted_layers(model, layers)
+    seen = capture_activations(model, inputs[:3], layers, layout=_layouts(considered, layout))
+    known = {one.name: one for one in considered}
+    asked = [
+        replace(known[name], chosen=True, why="asked for")
+        if name in known
+        else Proposal(name, "", (), values.shape[1], "auto", True, "asked for")
+        for name, values in seen.items()
+    ]
+    order = {one.name: place for place, one in enumerate(considered)}
+    return sorted(asked, key=lambda one: order.get(one.name, len(order))) if functions or names else asked
+
+
+def _layouts(proposed: Sequence[Proposal], layout: Layout) -> Layout:
+    """How outputs are read: as somebody said, and of called functions, as proposals know."""
+    if not isinstance(layout, str) or layout != "auto":
+        return layout
+    own = {one.name if "()" in one.name else one.name.partition("#")[0]: one.layout for one in proposed}
+    return {name.replace("[", "[[]"): word for name, word in own.items() if word != "auto"} or "auto"
+
+
+class _Looker:
+    """Looks at networks of one architecture through the same images and labels."""
+
+    def __init__(
+        self, considered: list[Proposal], classes: np.ndarray | None, reduce: str, layout: Layout, seed: int
+    ) -> None:
+        self.considered = considered
+        self.proposed = [one for one in considered if one.chosen]
+        self.classes, self.reduce, self.seed = classes, reduce, seed
+        self.layout = _layouts(self.proposed, layout)
+        self.wanted = list(dict.fromkeys(one.name.partition("#")[0] for one in self.proposed))
+
+    def look(self, model: nn.Module, inputs: torch.Tensor) -> AnyLook:
+        try:
+            seen = capture_activations(model, inputs, self.wanted, reduce=self.reduce, layout=self.layout)
+        except RuntimeError as error:
+            raise ValueError(f"images do not fit the model: {error}; {expected(model)}") from error
+        parts = [seen[one.name] for one in self.proposed]
+        logits = _outputs(model, inputs)
+        examples = len(inputs)
+        labels = np.zeros(examples, np.int64) if self.classes is None else self.classes
+        return AnyLook(
+            preactivations=np.hstack(parts),
+            layers=np.repeat(np.arange(1, len(parts) + 1), [part.shape[1] for part in parts]),
+            logits=np.zeros((examples, 1), np.float32) if logits is None else logits,
+            labels=labels,
+            inputs=np.empty((examples, 0), np.float32),
+            weights=(),
+            biases=(),
+            trained_on=(np.empty((0, 0)), np.empty(0)),
+            run={},
+            neurons=FEWEST,
+            seed=self.seed,
+        )
+
+
+def _outputs(model: nn.Module, inputs: torch.Tensor) -> np.ndarray | None:
+    """What the model returns, where that is one row of scores for each example."""
+    kept: list[Any] = []
+
+    def keep(_module: nn.Module, _given: Any, output: Any) -> None:
+        kept.append(output[0] if isinstance(output, tuple | list) and output else output)
+
+    feed, handle = Feeder(model), model.register_forward_hook(keep)
+    try:
+        with as_written(), evaluating(model), torch.no_grad():
+            for part in inputs.split(256):
+                feed(as_batch(part))
+    finally:
+        handle.remove()
+    rows = [one for one in kept if isinstance(one, torch.Tensor) and one.ndim == 2 and one.shape[1] > 1]
+    if len(rows) < len(kept):
+        return None
+    scores = torch.cat(rows).float().cpu().numpy()
+    return scores if len(scores) == len(inputs) and np.isfinite(scores).all() else None
+
+
+def _accuracy(look: AnyLook, classes: np.ndarray | None) -> float | None:
+    """Share of images whose largest output is at their label, where there are as many outputs as classes or more."""
+    if classes is None or look.logits.shape[1] <= classes.max():
+        return None
+    return float((look.predicted == classes).mean())
+
+
+def _halves(look: AnyLook) -> Iterator[tuple[str, AnyLook]]:
+    yield "whole", look
+    for part, rows in zip(PARTS[1:], probe_halves(look.labels), strict=True):
+        yield part, look.part(rows)
+
+
+def _compared(looks: dict[str, AnyLook], most: int, layers: int) -> dict[int, int]:
+    """How many neurons are compared, of every layer and (0) of the whole: as many as are active in every network."""
+    found: dict[int, int] = {}
+    for look in looks.values():
+        for _, part in _halves(look):
+            active = part.fired.any(axis=0)
+            for number in [0, *np.unique(look.layers)]:
+                own = int(active.sum() if number == 0 else active[look.layers == number].sum())
+                found[int(number)] = min(found.get(int(number), most), own)
+    return found
+
+
+def _taken(
+    network: str,
+    look: AnyLook,
+    compared: dict[int, int],
+    proposed: list[Proposal],
+    labelled: bool,
+    costs: dict[str, tuple[float, float]] | None,
+) -> list[tuple[str, str, str, str, float]]:
+    """Everything of one network: rows of (network, layer, part, measure, value)."""
+    rows = []
+    names = [one.name for one in proposed if one.chosen]
+    for part, seen in _halves(look):
+        for number in (0, *range(1, len(names) + 1)):
+            own = replace(seen, neurons=compared[0]) if number == 0 else seen.of_layer(number, compared[number])
+            layer = WHOLE if number == 0 else names[number - 1]
+            values = _counts(own)
+            for one in _entries(labelled, seen.logits.shape[1] > 1, number == 0):
+                timed = costs is not None and number == 0 and part == "whole"
+                values |= _with_cost(one, own, costs) if timed else _safely(one, own)
+            rows += [(network, layer, part, name, value) for name, value in values.items()]
+    return rows
+
+
+def _counts(look: AnyLook) -> dict[str, float]:
+    active = float(look.fired.any(axis=0).sum())
+    return {"neurons": float(len(look.layers)), "active": active, "compared": float(look.neurons)}
+
+
+def _entries(labelled: bool, predicts: bool, whole: bool) -> list[Candidate]:
+    """Entries of the registry that can be taken here."""
+    found = [one for one in CANDIDATES if one.needs != "training" and not one.costly and one.name not in LEFT_OUT]
+    if not labelled:
+        found = [one for one in found if one.needs != "labels" or one.name == "graph"]
+    if not predicts:
+        found = [one for one in found if one.family != "outputs"]
+    return [one for one in found if whole or one.name in PER_LAYER]
+
+
+def _with_cost(one: Candidate, look: AnyLook, costs: dict[str, tuple[float, float]]) -> dict[str, float]:
+    tracemalloc.start()
+    start = time.perf_counter()
+    found = _safely(one, look)
+    peak = tracemalloc.get_traced_memory()[1] / 2**20
+    tracemalloc.stop()
+    costs[one.name] = round(time.perf_counter() - start, 4), round(peak, 3)
+    return found
+
+
+def _safely(one: Candidate, look: AnyLook) -> dict[str, float]:
+    """An entry's values; NaN where it is not defined for this network and these images."""
+    nothing = dict.fromkeys(one.columns, float("nan"))
+    if one.name == "graph":
+        return nothing | _graph(look)
+    try:
+        return {name: float(value) for name, value in one.take(look).items()}
+    except ValueError:
+        return nothing
+
+
+def _graph(look: AnyLook) -> dict[str, float]:
+    if look.neurons < FEWEST:
+        return {}
+    found = measure_matched(look.fired, look.cells, look.seed, look.neurons, GRAPH, DRAWS)
+    known = {name: found[name] for name in ("modularity", "communities", "well_defined", "connected_share")}
+    known["excess"] = found["modularity"] - found["null_circular"]
+    if look.cells.any():  # more than one cell
+        known |= {name: found[name] for name in ("class_part", "remainder", "lone_examples")}
+    return known
+
+
+def _table(rows: list[tuple[str, str, str, str, float]]) -> pd.DataFrame:
+    long = pd.DataFrame(rows, columns=["network", "layer", "part", "measure", "value"])
+    order = long.loc[long["network"] == "own", ["layer", "measure"]].drop_duplicates()
+    keys = ["layer", "measure"]
+    own = long[long["network"] == "own"].pivot(index=keys, columns="part", values="value")
+    found = own.rename(columns={"whole": "value"})[["value", "first", "second"]]
+    for kind, members in (
+        ("untrained", long["network"].str.startswith("untrained")),
+        ("noise", long["network"] == "noise"),
+    ):
+        groups = long[members].groupby(keys)["value"]
+        found[f"{kind}_low"], found[f"{kind}_high"] = groups.min(), groups.max()
+        found.loc[groups.count() < groups.size(), [f"{kind}_low", f"{kind}_high"]] = np.nan
+    found = order.merge(found.reset_index(), on=keys)
+    found["word"] = [_word(row) for row in found.itertuples()]
+    found.insert(2, "called", found["measure"].map(MEASURED))
+    first = found["layer"] == WHOLE  # which was measured first, and is told last
+    return pd.concat([found[~first], found[first]], ignore_index=True)
+
+
+def _word(row: Any) -> str:
+    ends = [row.untrained_low, row.untrained_high, row.noise_low, row.noise_high, row.first, row.second]
+    if not np.isfinite(ends).all():
+        return "unknown"
+    low, high = min(ends[0], ends[2]), max(ends[1], ends[3])
+    halves = min(row.first, row.second), max(row.first, row.second)
+    return "above" if halves[0] > high else "below" if halves[1] < low else "among"
+
+
+def _neurons(
+    look: AnyLook, proposed: list[Proposal], classes: np.ndarray | None, seed: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Every neuron with its community in the graph of all active ones, and the edges of a picture of it."""
+    names = [one.name for one in proposed if one.chosen]
+    active = look.fired.any(axis=0)
+    graph = activation_pattern_graph(look.fired[:, active], PROTOCOL.density)
+    communities = np.full(len(active), -1)
+    communities[active] = agreed_communities(detect_communities(graph).seed_labels)
+    table = pd.DataFrame(
+        {
+            "layer": [names[number - 1] for number in look.layers],
+            "neuron": np.concatenate([np.arange((look.layers == k).sum()) for k in range(1, len(names) + 1)]),
+            "rate": look.fired.mean(axis=0),
+            "mean": look.activations.mean(axis=0),
+            "community": communities,
+        }
+    )
+    if classes is not None and (communities >= 0).any():
+        told = selective_for(look.fired[:, communities >= 0], classes, communities[communities >= 0])
+        table = table.merge(told[["community", "selective_for", "preference"]], on="community", how="left")
+    at = np.flatnonzero(active)
+    shown_ones = np.sort(np.random.default_rng(seed).permutation(len(at))[:DRAWN])
+    pairs = graph[shown_ones][:, shown_ones].tocoo()
+    upper = pairs.row < pairs.col
+    ends = [at[shown_ones[side[upper]]] for side in (pairs.row, pairs.col)]
+    return table, pd.DataFrame({"first": ends[0], "second": ends[1]})

@@ -1,0 +1,218 @@
+"""Models as users name them, their weights from files that execute nothing, and twins that were never trained."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import importlib.util
+import json
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from nbutils.capturing.batches import Feeder, as_batch
+from nbutils.capturing.hooks import evaluating
+from nbutils.data.pictures import torchvision_datasets
+from nbutils.support.checks import shown
+from nbutils.support.needs import needed_for
+
+WRAPPERS = ("module.", "_orig_mod.", "model.", "net.", "network.", "backbone.")
+INSIDE = ("state_dict", "model_state_dict", "model", "net", "network")  # where checkpoints keep the weights
+TOLD = 5  # names in a message
+
+
+def load_model(name: str) -> nn.Module:
+    """The model that a factory makes.
+
+    Args:
+        name: `package.module:factory`; `torchvision:resnet18`, any model of `torchvision.models`, with fresh weights;
+            or `path/to/file.py:factory`. A factory is a function without arguments, or a class. Its code is run.
+
+    Returns:
+        The model, in evaluation mode.
+
+    Raises:
+        ValueError: no such module, no such factory in it (names the nearest), or it gave no PyTorch module.
+
+    Examples:
+        >>> type(load_model("torch.nn:Identity")).__name__
+        'Identity'
+    """
+    where, _, factory = name.rpartition(":")
+    if not where or not factory:
+        raise ValueError(
+            f"model must be package.module:factory, file.py:factory or torchvision:name, received {shown(name)}"
+        )
+    module = _module(where, name)
+    if not callable(make := getattr(module, factory, None)):
+        from difflib import get_close_matches
+
+        near = get_close_matches(factory, dir(module), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"model: {where} has no factory {factory!r}{hint}")
+    try:
+        model = make()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"model: {factory}() of {where} failed, it is called without arguments: {reason}") from error
+    return as_module(model)
+
+
+def _module(where: str, name: str) -> Any:
+    if where == "torchvision":
+        with needed_for("this model"):
+            torchvision_datasets()
+            return importlib.import_module("torchvision.models")
+    try:
+        if not where.endswith(".py"):
+            return importlib.import_module(where)
+        path = Path(where).expanduser()
+        if not path.is_file():
+            raise ValueError(f"model: there is no file {shown(where, 300)}")
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(f"model: {shown(name, 300)} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def as_module(model: Any) -> nn.Module:
+    """A module by itself, out of what only wraps it: `DataParallel`, `DistributedDataParallel`, `torch.compile`.
+
+    Raises:
+        ValueError: it is no PyTorch module.
+
+    Examples:
+        >>> type(as_module(nn.DataParallel(nn.Identity()))).__name__
+        'Identity'
+    """
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"model must be a PyTorch module, received {type(model).__name__}")
+    while True:
+        if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            model = model.module
+        elif isinstance(getattr(model, "_orig_mod", None), nn.Module):
+            model = model._orig_mod
+        else:
+            return model
+
+
+def load_weights(model: nn.Module, path: Path | str) -> nn.Module:
+    """Put weights from a file into a model, all of them or none.
+
+    Args:
+        model: as it was when the weights were saved.
+        path: `.safetensors`, or a checkpoint of `torch.save`, of which only tensors and plain values are read
+            (`weights_only=True`). Prefixes such as `module.` are taken off names where that makes them fit.
+
+    Returns:
+        The model.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file is damaged, needs code to be read, holds no weights, or others than the model's; lists the
+            first names that are missing, too many, or of another shape.
+    """
+    found, own = _state(Path(path)), model.state_dict()
+    fitting = max((_without(found, prefix) for prefix in ("", *WRAPPERS)), key=lambda one: len(one.keys() & own.keys()))
+    # How many batches a norm has seen matters in training alone, and files of weights leave it out.
+    missing = [name for name in own if name not in fitting and not name.endswith("num_batches_tracked")]
+    more = [name for name in fitting if name not in own]
+    shapes = [
+        f"{name} {tuple(fitting[name].shape)} for {tuple(own[name].shape)}"
+        for name in own
+        if name in fitting and fitting[name].shape != own[name].shape
+    ]
+    if missing or more or shapes:
+        parts = (("the model lacks", more), ("the file lacks", missing), ("of another shape", shapes))
+        told = "; ".join(f"{word} {len(names)}: {', '.join(names[:TOLD])}" for word, names in parts if names)
+        raise ValueError(f"weights: {path} does not fit the model; {told}")
+    model.load_state_dict(own | fitting)
+    return model
+
+
+def _without(state: Mapping[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
+    return {name.removeprefix(prefix): value for name, value in state.items()}
+
+
+def _state(path: Path) -> dict[str, torch.Tensor]:
+    if not path.is_file():
+        raise FileNotFoundError(f"weights: there is no file {path}")
+    if path.suffix == ".safetensors":
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        try:
+            return load_file(path)
+        except (SafetensorError, json.JSONDecodeError) as error:
+            raise ValueError(f"weights: {path} is damaged: {error}") from None
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"weights: {path} is damaged, or holds more than weights; save model.state_dict(): {reason}"
+        ) from None
+    for name in INSIDE:
+        if isinstance(found, Mapping) and isinstance(found.get(name), Mapping):
+            found = found[name]
+    tensors = (
+        {name: one for name, one in found.items() if isinstance(one, torch.Tensor)}
+        if isinstance(found, Mapping)
+        else {}
+    )
+    if not tensors:
+        raise ValueError(f"weights: {path} holds no weights by name")
+    return tensors
+
+
+def untrained_twin(model: nn.Module, inputs: Any, seed: int) -> nn.Module:
+    """The same architecture with weights drawn anew.
+
+    Every module that can draw its weights does so by its own `reset_parameters`. Parameters that no module can draw
+    are drawn from a normal distribution with the mean and deviation that they have. Batch normalisation then learns the
+    mean and deviation of what it is given, as it would in the first step of training.
+
+    Args:
+        model: any PyTorch module; stays as it is.
+        inputs: examples as the model takes them, on which batch normalisation is set.
+        seed: of the draw.
+
+    Returns:
+        The twin, in evaluation mode.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+        >>> twin = untrained_twin(model, torch.zeros(5, 4), seed=0)
+        >>> bool((twin[0].weight == model[0].weight).all()), twin[0].weight.shape == model[0].weight.shape
+        (False, True)
+    """
+    twin = copy.deepcopy(model)
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(seed)
+        drawn: set[int] = set()
+        for module in twin.modules():
+            reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
+            if callable(reset) and any(True for _ in module.parameters(recurse=False)):
+                reset()
+                drawn |= {id(one) for one in module.parameters(recurse=False)}
+        for one in twin.parameters():
+            if id(one) not in drawn and one.is_floating_point() and one.numel():
+                mean, deviation = one.float().mean(), one.float().std(correction=0)
+                one.copy_(mean + deviation * torch.randn(one.shape, device=one.device))
+        norms = [one for one in twin.modules() if isinstance(one, nn.modules.batchnorm._BatchNorm)]
+        norms = [one for one in norms if one.running_mean is not None]
+        if norms:
+            with evaluating(twin):
+                for norm in norms:
+                    norm.train()
+                    norm.momentum, norm.num_batches_tracked = None, torch.zeros_like(norm.num_batches_tracked)
+                Feeder(twin)(as_batch(inputs))
+    return twin.eval()

@@ -1,0 +1,158 @@
+"""The page about one network that somebody brought: its layers beside references, its graph, what one may conclude."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import networkx as nx
+import numpy as np
+import pandas as pd
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from nbutils.own.measure import WHOLE, Measured, measure
+from nbutils.pages.answering import open_all
+from nbutils.second.answers import sound, values_of
+from nbutils.support.display import GREY, INK, Html, callout, figure_style, format_number, show_table
+
+__all__ = ["graph_figure", "layers_figure", "open_measured", "show_found", "show_references"]
+
+COLOURS = ("#3b82c4", "#d97a1a", "#2a9d6f", "#a35cc4", "#c8463c", "#b08d2f", "#4aa8b5", "#8c6d5a")
+KINDS = (("untrained", "#d97a1a", "untrained twins"), ("noise", GREY, "the network on noise"))
+TITLES = {
+    "excess": "Q beyond chance",
+    "remainder": "remainder beyond classes",
+    "active_entropy": "binned entropy (bits)",
+}
+WORDS = {
+    "above": "above every untrained twin and noise",
+    "below": "below every untrained twin and noise",
+    "among": "not told apart from untrained twins and noise",
+    "unknown": "not known, for something could not be measured",
+}
+
+
+def open_measured(folder: str = "") -> Measured:
+    """What `python -m nbutils measure` wrote into a folder; without one, an example that is trained now, on digits."""
+    if folder:
+        return Measured.load(folder)
+    from nbutils.data.datasets import load_dataset
+    from nbutils.runs.run import run_once
+    from nbutils.runs.spec import RunSpec
+
+    run, data = run_once(RunSpec(model="mlp:128-64", epochs=10, dropout=0.0)), load_dataset("digits")
+    inputs = run.spec.data().to_inputs(data.test_pixels)
+    found = measure(run.network(-1), inputs, data.test_labels)
+    told = {"name": "an example: 128 and 64 hidden neurons, trained on digits for ten epochs", "weights": ""}
+    found.about.update(told | {"data": f"test images of {data.title}", "class_names": list(data.classes)})
+    return found
+
+
+def row_of(found: Measured, measure_name: str, layer: str = WHOLE) -> pd.Series:
+    """A row of the table; all NaN and "unknown" where there is none."""
+    rows = found.table[(found.table["layer"] == layer) & (found.table["measure"] == measure_name)]
+    nothing = pd.Series(np.nan, index=found.table.columns, dtype=object)
+    nothing["word"] = "unknown"
+    return rows.iloc[0] if len(rows) else nothing
+
+
+def show_found(found: Measured) -> Html:
+    """The box that the page opens with: whether the communities mean anything, in plain words."""
+    about = found.about
+    excess, remainder = row_of(found, "excess"), row_of(found, "remainder")
+    value = format_number(excess["value"], 2)
+    if excess["word"] == "above":
+        title = "This network's communities are more than chance, architecture and noise make"
+        text = f"Q lies {value} beyond chance, {WORDS['above']}"
+        low, high = (format_number(excess[f"untrained_{end}"], 2) for end in ("low", "high"))
+        text += f" (twins {low} to {high})."
+        if about["classes"]:
+            part = format_number(row_of(found, "class_part")["value"], 2)
+            rest = format_number(remainder["value"], 2)
+            text += f" Preference for the same classes makes {part} of it; {rest} is left beyond that."
+    else:
+        title = "This network's communities tell nothing about what it has learned"
+        text = f"Q lies {value} beyond chance, which is {WORDS[excess['word']]}."
+    accuracy = "" if about["accuracy"] is None else f" Accuracy on these images: {about['accuracy']:.3f}."
+    return callout(title, f"{text}{accuracy}", "supported" if excess["word"] == "above" else "inconclusive")
+
+
+def layers_figure(found: Measured) -> Figure:
+    """Three measures, layer by layer: dots with their halves, bars for what twins and noise give."""
+    layers = list(dict.fromkeys(found.table["layer"]))
+    with figure_style():
+        fig, axes = plt.subplots(1, len(TITLES), figsize=(8.2, 0.26 * len(layers) + 1.4), sharey=True)
+        places = np.arange(len(layers))
+        for ax, (name, title) in zip(axes, TITLES.items(), strict=True):
+            rows = found.table[found.table["measure"] == name].set_index("layer").reindex(layers)
+            for offset, (kind, colour, label) in zip((-0.14, 0.14), KINDS, strict=True):
+                ends = rows[f"{kind}_low"].to_numpy(float), rows[f"{kind}_high"].to_numpy(float)
+                ax.hlines(places + offset, *ends, color=colour, lw=4, alpha=0.7, label=label)
+            halves = rows["first"].to_numpy(float), rows["second"].to_numpy(float)
+            ax.hlines(places, np.minimum(*halves), np.maximum(*halves), color=COLOURS[0], lw=1.5)
+            ax.plot(rows["value"].to_numpy(float), places, "o", ms=4.5, color=COLOURS[0], label="this network")
+            ax.axvline(0, color=INK, lw=0.6)
+            ax.set_title(title, fontsize=9.5)
+        axes[0].set(yticks=places, yticklabels=layers)
+        axes[0].invert_yaxis()
+        handles, labels = axes[0].get_legend_handles_labels()
+        fig.legend(handles, labels, loc="outside lower center", ncols=3)
+        plt.close(fig)
+    return fig
+
+
+def graph_figure(found: Measured, seed: int = 0) -> Figure:
+    """Neurons of the whole network as dots, those that fire together near each other, coloured by community."""
+    graph = nx.Graph(list(found.edges.itertuples(index=False, name=None)))
+    places = nx.spring_layout(graph, seed=seed, iterations=60)
+    sizes = found.neurons["community"].loc[found.neurons["community"] >= 0].value_counts()
+    colours = {community: COLOURS[place] for place, community in enumerate(sizes.index[: len(COLOURS)])}
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(7, 4.6))
+        ends = [(places[first], places[second]) for first, second in graph.edges]
+        ax.add_collection(LineCollection(ends, colors=GREY, linewidths=0.3, alpha=0.3, zorder=1))
+        nodes = list(graph)
+        shades = [colours.get(found.neurons["community"].iloc[node], GREY) for node in nodes]
+        ax.scatter(*np.array([places[node] for node in nodes]).T, c=shades, s=16, zorder=2, lw=0)
+        ax.set_axis_off()
+        plt.close(fig)
+    return fig
+
+
+def show_references(found: Measured) -> Html:
+    """The whole network beside twins, noise and, where it is fully connected, the committed networks of this book."""
+    rows = found.table[(found.table["layer"] == WHOLE) & found.table["value"].notna()]
+
+    def span(low: float, high: float) -> str:
+        return f"{format_number(low, 2)} to {format_number(high, 2)}" if np.isfinite([low, high]).all() else "–"
+
+    committed = _committed(found)
+    table = pd.DataFrame(
+        {
+            "measure": rows["called"],
+            "value": rows["value"],
+            "halves": [span(*sorted(pair)) for pair in zip(rows["first"], rows["second"], strict=True)],
+            "untrained": [span(*pair) for pair in zip(rows["untrained_low"], rows["untrained_high"], strict=True)],
+            "on noise": [span(*pair) for pair in zip(rows["noise_low"], rows["noise_high"], strict=True)],
+            "word": rows["word"],
+        }
+    )
+    if committed:
+        table.insert(5, "networks of this book", [span(*committed.get(n, (np.nan, np.nan))) for n in rows["measure"]])
+    return show_table(table, "The whole network beside its references; ranges are from the smallest to the largest.", 2)
+
+
+def _committed(found: Measured) -> dict[str, tuple[float, float]]:
+    """Middle 90 % of the clean, fully connected networks whose tables are there, for a network of their kind."""
+    chosen = found.layers[found.layers["chosen"]]
+    if chosen["shape"].str.contains("x").any():
+        return {}
+    try:
+        studies = open_all()
+    except ValueError:
+        return {}
+    names, rows = list(dict.fromkeys(found.table["measure"])), []
+    for one in studies:
+        networks, _ = sound(one.tables, "small", "true")
+        rows.append(values_of(one.tables, networks, names))
+    values = pd.concat(rows) if rows else pd.DataFrame()
+    return {name: tuple(np.quantile(v, (0.05, 0.95))) for name in values if len(v := values[name].dropna())}

@@ -1,0 +1,231 @@
+"""A network measured: the table holds what the functions of the core give, and words follow from its columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+import nbutils as nb
+from nbutils.cli import main
+from nbutils.measures import class_cells, measure_matched
+from nbutils.own.measure import DRAWS, GRAPH, WHOLE, Measured
+from nbutils.pages import own_network
+
+TABLES = ["table", "neurons", "edges", "costs", "layers"]
+
+
+@pytest.fixture(scope="module")
+def trained() -> tuple[nn.Module, np.ndarray, np.ndarray]:
+    """A network that knows the digits, and the digits."""
+    torch.manual_seed(0)
+    data = nb.load_dataset("digits")
+    model = nn.Sequential(nn.Linear(64, 80), nn.ReLU(), nn.Linear(80, 40), nn.ReLU(), nn.Linear(40, 10))
+    x, y = torch.from_numpy(data.train_inputs), torch.from_numpy(data.train_true)
+    optimiser = torch.optim.Adam(model.parameters(), 0.005)
+    for _ in range(120):
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimiser.step()
+    return model, data.test_inputs, data.test_labels
+
+
+@pytest.fixture(scope="module")
+def found(trained) -> Measured:
+    return nb.measure(*trained, twins=2)
+
+
+def at(table: pd.DataFrame, layer: str, measure: str) -> pd.Series:
+    return table[(table["layer"] == layer) & (table["measure"] == measure)].iloc[0]
+
+
+def test_numbers_are_those_of_the_core(trained, found):
+    model, x, y = trained
+    seen = nb.capture_activations(model, x, "1 3")
+    activations, predicted = np.hstack(list(seen.values())), model(torch.from_numpy(x)).argmax(dim=1).numpy()
+    fired = nb.firing(activations)
+    assert list(dict.fromkeys(found.table["layer"])) == ["1", "3", WHOLE]
+    assert at(found.table, "1", "neurons")["value"] == 80
+    assert at(found.table, "3", "active")["value"] == fired[:, 80:].any(axis=0).sum()
+    size = int(at(found.table, WHOLE, "compared")["value"])
+    own = measure_matched(fired, class_cells(y, predicted), 0, size, GRAPH, DRAWS)
+    assert at(found.table, WHOLE, "modularity")["value"] == own["modularity"]
+    assert at(found.table, WHOLE, "remainder")["value"] == own["remainder"]
+    parts = [at(found.table, WHOLE, name)["value"] for name in ("class_part", "remainder", "excess")]
+    assert parts[0] + parts[1] == pytest.approx(parts[2])
+    assert at(found.table, "3", "mutual_information")["value"] == pytest.approx(
+        nb.mutual_information(fired[:, 80:], y).mean()
+    )
+    assert found.about["accuracy"] == pytest.approx((predicted == y).mean())
+    assert found.about["accuracy"] > 0.85
+    assert len(found.neurons) == 120
+    assert found.neurons["rate"].to_numpy() == pytest.approx(fired.mean(axis=0))
+    assert set(found.edges.stack()) <= set(range(120))
+
+
+def test_a_trained_network_is_above_its_references_and_an_untrained_one_is_not(found, trained):
+    assert at(found.table, WHOLE, "excess")["word"] == "above"
+    assert at(found.table, WHOLE, "linear_probe")["word"] == "above"
+    assert at(found.table, WHOLE, "neural_collapse")["word"] == "below"
+    torch.manual_seed(5)
+    fresh = nn.Sequential(nn.Linear(64, 80), nn.ReLU(), nn.Linear(80, 40), nn.ReLU(), nn.Linear(40, 10))
+    nothing = nb.measure(fresh, *trained[1:], twins=5)
+    decided = nothing.table[nothing.table["word"].isin(["above", "below"])]
+    assert at(nothing.table, WHOLE, "excess")["word"] == "among"
+    assert len(decided) < 0.2 * len(nothing.table)
+
+
+def test_words_follow_from_the_columns(found):
+    rows = found.table.dropna()
+    low = rows[["untrained_low", "noise_low"]].min(axis=1)
+    high = rows[["untrained_high", "noise_high"]].max(axis=1)
+    halves = rows[["first", "second"]]
+    expected = np.where(halves.min(axis=1) > high, "above", np.where(halves.max(axis=1) < low, "below", "among"))
+    assert (rows["word"] == expected).all()
+
+
+def test_the_model_stays_as_it_was_and_the_same_comes_again(trained, found):
+    model, x, y = trained
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    model.train()
+    again = nb.measure(nn.DataParallel(model), torch.from_numpy(x), torch.from_numpy(y), twins=2)
+    assert model.training
+    assert all((before[name] == value).all() for name, value in model.state_dict().items())
+    assert not any(len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules())
+    pd.testing.assert_frame_equal(again.table, found.table)
+
+
+def test_without_labels_what_needs_none_is_there(trained):
+    model, x, _ = trained
+    found = nb.measure(model, x, twins=1)
+    names = set(found.table["measure"])
+    assert {"modularity", "class_part", "active_entropy", "block_entropy", "confidence"} <= names
+    assert not {"linear_probe", "mutual_information", "probe_accuracy", "neural_collapse"} & names
+    assert found.about["accuracy"] is None
+    assert "selective_for" not in found.neurons
+    silent = nn.Sequential(nn.Linear(64, 40), nn.ReLU(), nn.Linear(40, 1))
+    alone = nb.measure(silent, x, twins=1)
+    assert np.isnan(at(alone.table, WHOLE, "class_part")["value"]), "nothing is predicted"
+    assert np.isfinite(at(alone.table, WHOLE, "excess")["value"])
+
+
+def test_small_layers_have_no_graph_and_say_so(trained):
+    small = nn.Sequential(nn.Linear(64, 12), nn.Tanh(), nn.Linear(12, 60), nn.Tanh(), nn.Linear(60, 10))
+    table = nb.measure(small, *trained[1:], twins=1).table
+    assert np.isnan(at(table, "1", "modularity")["value"])
+    assert at(table, "1", "modularity")["word"] == "unknown"
+    assert np.isfinite(at(table, "3", "modularity")["value"])
+    assert np.isfinite(at(table, "1", "active_entropy")["value"])
+
+
+class Broken(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.relu = nn.Linear(64, 50), nn.ReLU()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.relu(torch.log(self.first(x) - 1e9))
+
+
+IMAGES = np.random.default_rng(0).normal(size=(40, 64)).astype(np.float32)
+MLP = nn.Sequential(nn.Linear(64, 50), nn.ReLU(), nn.Linear(50, 3))
+DEAD = nn.Sequential(nn.Linear(64, 50), nn.ReLU(), nn.Linear(50, 3))
+nn.init.constant_(DEAD[0].bias, -1e6)
+
+
+@pytest.mark.parametrize(
+    ("model", "images", "options", "message"),
+    [
+        (MLP, IMAGES[:, :9], {}, r"images do not fit the model: .*0 \(Linear\), takes 64 features"),
+        (MLP, IMAGES[:1], {}, "images must hold at least 20 examples, received 1"),
+        (MLP, IMAGES, {"labels": [0, 1]}, "labels must be one for each of 40 images, received 2"),
+        (MLP, IMAGES, {"labels": [4] * 40}, "labels must hold at least two classes, received one"),
+        (MLP, IMAGES, {"layers": "1 relu"}, None),
+        (MLP, IMAGES, {"layers": "rellu"}, "layers='rellu' matches none of the model's layers"),
+        (MLP, IMAGES, {"reduce": "sum"}, "reduce must be 'mean' or 'max', received 'sum'"),
+        (MLP, IMAGES, {"twins": 0}, "twins must be"),
+        (DEAD, IMAGES, {}, "no neuron of them fires on these images"),
+        (Broken(), IMAGES, {"layers": "relu"}, "layer 'relu' holds .* NaN or infinite activations"),
+        ("resnet18", IMAGES, {}, "model must be"),
+        (MLP, 3, {}, "images must be an array or a tensor, received int"),
+    ],
+)
+def test_bad_input_is_one_sentence(model, images, options, message):
+    if message is None:
+        assert nb.measure(model, images, twins=1, **options).layers["name"].tolist() == ["1"]
+        return
+    with pytest.raises((ValueError, TypeError), match=message):
+        nb.measure(model, images, **options)
+
+
+def test_what_is_saved_is_read_again(found, tmp_path):
+    again = Measured.load(found.save(tmp_path / "a folder"))
+    for name in TABLES:
+        pd.testing.assert_frame_equal(getattr(again, name), getattr(found, name), check_dtype=False)
+    assert again.about == found.about
+    assert len(pd.read_csv(tmp_path / "a folder" / "table.csv")) == len(found.table)
+
+
+def test_the_box_says_what_the_word_says(found):
+    found.about.update(name="mine", class_names=list("0123456789"))
+    assert "more than chance, architecture and noise make" in own_network.show_found(found).text
+    other = replace(found, table=found.table.assign(word="among"))
+    assert "tell nothing about what it has learned" in own_network.show_found(other).text
+    assert "not told apart from untrained twins and noise" in own_network.show_found(other).text
+    shown = own_network.show_references(found).text
+    assert "networks of this book" in shown
+    lines = own_network.layers_figure(found).axes[0].get_yticklabels()
+    assert [line.get_text() for line in lines] == ["1", "3", WHOLE]
+    assert own_network.graph_figure(found).axes
+
+
+@pytest.mark.slow(20)
+def test_the_command_measures_a_network_from_a_file_and_writes_a_page(trained, tmp_path, monkeypatch, capsys):
+    model, x, y = trained
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(
+        "from torch import nn\n\n\ndef build():\n    return nn.Sequential(nn.Linear(64, 80), nn.ReLU(), "
+        "nn.Linear(80, 40), nn.ReLU(), nn.Linear(40, 10))\n",
+        "utf-8",
+    )
+    torch.save({"state_dict": model.state_dict()}, "best.pt")
+    np.savez("images.npz", images=x, labels=y)
+    options = ["measure", "--model", "mine.py:build", "--weights", "best.pt", "--data", "images.npz", "--twins", "1"]
+    assert main(options) == 0
+    out = capsys.readouterr().out
+    assert "+ 1: 80 neurons, what ReLU makes of 0" in out
+    assert "accuracy 0." in out
+    folder = Path("measured/mine-py-build")
+    assert {path.name for path in folder.iterdir()} == {
+        *(f"{name}.parquet" for name in TABLES),
+        "table.csv",
+        "about.json",
+        "page.html",
+        "page.ipynb",
+    }
+    page = (folder / "page.html").read_text("utf-8")
+    assert page.count("<svg") == 2
+    assert not any(word in page for word in ('src="http', "<script", "Traceback"))
+    assert "more than chance, architecture and noise make" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--model", "nowhere.py:build", "--data", "digits"], "there is no file 'nowhere.py'"),
+        (["--model", "torch.nn:ReLU", "--data", "none.npz"], "there is no file none.npz"),
+        (["--model", "torch.nn:ReLU", "--data", "digits", "--weights", "w.pt"], "there is no file w.pt"),
+        (["--model", "torchvision:resnet18", "--data", "digits"], "takes 3 channels"),
+        (["--model", "torch.nn:Identity", "--data", "digits", "--layers", "relu"], "matches none"),
+    ],
+)
+def test_refusals_of_the_command(options, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["measure", *options]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir()), "nothing half-written"

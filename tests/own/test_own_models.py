@@ -1,0 +1,208 @@
+"""Models by name, weights from files, and twins that were never trained."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from nbutils.own.images import as_inputs, chosen_examples, expected, load_images, noise_like
+from nbutils.own.models import as_module, load_model, load_weights, untrained_twin
+from nbutils.runs.models import build_model
+
+FACTORY = """
+from torch import nn
+
+def build():
+    return nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3))
+
+def needs(size):
+    return build()
+
+number = 3
+
+def text():
+    return "no module"
+"""
+
+
+@pytest.fixture
+def factory(tmp_path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(FACTORY, "utf-8")
+    return path
+
+
+def test_models_by_name(factory):
+    assert [type(one).__name__ for one in load_model(f"{factory}:build")] == ["Linear", "BatchNorm1d", "ReLU", "Linear"]
+    assert isinstance(load_model("torch.nn:ReLU"), nn.ReLU)
+    assert type(load_model("torchvision:resnet18")).__name__ == "ResNet"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("resnet18", "model must be package.module:factory, file.py:factory or torchvision:name, received 'resnet18'"),
+        ("no.such.place:build", "cannot be imported: ModuleNotFoundError"),
+        ("nowhere.py:build", "there is no file 'nowhere.py'"),
+        ("{factory}:bild", "has no factory 'bild'; did you mean 'build'?"),
+        ("{factory}:number", "has no factory 'number'"),
+        ("{factory}:needs", r"needs\(\) of .* failed, it is called without arguments: TypeError"),
+        ("{factory}:text", "model must be a PyTorch module, received str"),
+    ],
+)
+def test_models_that_are_none(factory, name, message):
+    with pytest.raises(ValueError, match=message):
+        load_model(name.format(factory=factory))
+
+
+def test_wrappers_are_taken_off():
+    model = nn.Linear(2, 2)
+    assert as_module(nn.DataParallel(model)) is model
+    assert as_module(torch.compile(model)) is model
+    with pytest.raises(ValueError, match="received dict"):
+        as_module({})
+
+
+@pytest.mark.parametrize("prefix", ["", "module.", "_orig_mod."])
+@pytest.mark.parametrize("kind", ["safetensors", "plain", "nested"])
+def test_weights_of_every_kind_fit(factory, tmp_path, prefix, kind):
+    saved, model = load_model(f"{factory}:build"), load_model(f"{factory}:build")
+    state = {f"{prefix}{name}": value for name, value in saved.state_dict().items()}
+    path = tmp_path / ("w.safetensors" if kind == "safetensors" else "w.pt")
+    if kind == "safetensors":
+        save_file({name: value for name, value in state.items() if "num_batches" not in name}, path)
+    else:
+        torch.save(state if kind == "plain" else {"epoch": 3, "state_dict": state}, path)
+    load_weights(model, path)
+    assert all((model.state_dict()[name] == value).all() for name, value in saved.state_dict().items())
+
+
+def test_weights_that_do_not_fit_are_named_and_change_nothing(factory, tmp_path):
+    model = load_model(f"{factory}:build")
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    state = {**model.state_dict(), "extra.weight": torch.zeros(1), "3.weight": torch.zeros(9, 9)}
+    del state["0.bias"]
+    torch.save(state, tmp_path / "w.pt")
+    sentence = (
+        r"the model lacks 1: extra.weight; the file lacks 1: 0.bias; of another shape 1: 3.weight \(9, 9\) for \(3, 6\)"
+    )
+    with pytest.raises(ValueError, match=sentence):
+        load_weights(model, tmp_path / "w.pt")
+    assert all((before[name] == value).all() for name, value in model.state_dict().items())
+
+
+class Harmful:
+    def __reduce__(self):
+        return (Path.touch, (Path("harmed"),))
+
+
+def test_files_execute_nothing_and_damage_is_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = nn.Linear(2, 2)
+    (tmp_path / "bad.pt").write_bytes(pickle.dumps({"weight": Harmful()}))
+    torch.save({"weight": Harmful()}, tmp_path / "worse.pt")
+    (tmp_path / "short.safetensors").write_bytes(b"\x08\0\0\0")
+    torch.save([1, 2], tmp_path / "list.pt")
+    for name, word in (
+        ("bad.pt", "damaged"),
+        ("worse.pt", "damaged"),
+        ("short.safetensors", "damaged"),
+        ("list.pt", "no weights"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            load_weights(model, tmp_path / name)
+    assert not (tmp_path / "harmed").exists()
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        load_weights(model, tmp_path / "none.pt")
+
+
+class WithToken(nn.Module):
+    """A parameter of its own, which no layer can draw."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.token, self.linear = nn.Parameter(torch.full((50, 40), 3.0)), nn.Linear(4, 40)
+        self.norm = nn.BatchNorm1d(40)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.norm(self.linear(x)) + self.token.mean(dim=0))
+
+
+def test_a_twin_has_other_weights_of_the_same_kind_and_the_model_stays():
+    torch.manual_seed(0)
+    model, x = WithToken(), torch.randn(200, 4)
+    with torch.no_grad():
+        model.linear.weight.mul_(100)
+        model.token.add_(torch.randn_like(model.token))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    twins = [untrained_twin(model, x, seed) for seed in (0, 0, 1)]
+    assert all((before[name] == value).all() for name, value in model.state_dict().items())
+    assert twins[0].linear.weight.abs().max() <= 0.5, "PyTorch draws a Linear of 4 inputs from -1/2 to 1/2"
+    assert (twins[0].linear.weight == twins[1].linear.weight).all()
+    assert not (twins[0].linear.weight == twins[2].linear.weight).any()
+    assert twins[0].token.mean().item() == pytest.approx(3, abs=0.1)
+    assert twins[0].token.std().item() == pytest.approx(1, abs=0.1)
+    given = twins[0].linear(x)
+    assert torch.allclose(twins[0].norm.running_mean, given.mean(dim=0), atol=1e-5)
+    assert not twins[0].training
+
+
+def test_inputs_as_a_network_takes_them(rng):
+    mlp, conv = build_model("mlp:5", 12, 3), nn.Sequential(nn.Conv2d(3, 4, 1))
+    images = rng.integers(256, size=(30, 3, 2, 2), dtype=np.uint8)
+    scaled, how = as_inputs(conv, images, [0.5, 0.5, 0.5], [0.25])
+    assert scaled.numpy() == pytest.approx((images / 255 - 0.5) / 0.25, abs=1e-5)
+    assert how == "minus the mean and divided by the deviation that were given"
+    standard, how = as_inputs(mlp, images)
+    assert standard.shape == (30, 12)
+    assert how.endswith("; in a row")
+    assert standard.reshape(30, 3, 4).mean(dim=(0, 2)).abs().max() < 1e-5
+    assert as_inputs(conv, images / 255)[0].numpy() == pytest.approx((images / 255).astype(np.float32))
+    assert (as_inputs(nn.Embedding(9, 2), images[:, :, 0, 0])[0].numpy() == images[:, :, 0, 0]).all()
+    for options, message in (
+        ({"mean": [0.5]}, "mean and std go together"),
+        ({"mean": [0.5, 0.5], "std": [1]}, "mean must be one number or 3, one per channel"),
+        ({"mean": [0.5], "std": [0]}, "std must be above 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            as_inputs(conv, images, **options)
+    with pytest.raises(ValueError, match="images range up to 2"):
+        as_inputs(conv, images.astype(float), [0.5], [0.5])
+    with pytest.raises(ValueError, match="1 NaN or infinite"):
+        as_inputs(mlp, np.array([[np.nan, 1.0]]))
+    assert expected(nn.ReLU()) == "it has no layer that says what it takes"
+
+
+def test_noise_keeps_means_and_deviations_and_tokens():
+    torch.manual_seed(0)
+    x = torch.randn(500, 2, 8, 8) * torch.tensor([1.0, 3.0])[:, None, None] + torch.tensor([0.0, 5.0])[:, None, None]
+    noise = noise_like(x, 1)
+    assert torch.allclose(noise.mean(dim=(0, 2, 3)), x.mean(dim=(0, 2, 3)), atol=0.1)
+    assert torch.allclose(noise.std(dim=(0, 2, 3)), x.std(dim=(0, 2, 3)), rtol=0.05)
+    tokens = torch.randint(9, (40, 5))
+    dealt = noise_like(tokens, 1)
+    assert (dealt.flatten().sort().values == tokens.flatten().sort().values).all()
+    assert not (dealt == tokens).all()
+
+
+def test_images_of_files(tmp_path):
+    values = np.zeros((25, 4), np.float32)
+    np.savez(tmp_path / "a.npz", images=values, labels=np.arange(25) % 3)
+    found = load_images(str(tmp_path / "a.npz"))
+    assert (found.values.shape, found.classes) == ((25, 4), ("0", "1", "2"))
+    np.savez(tmp_path / "b.npz", pictures=values)
+    np.savez(tmp_path / "c.npz", images=np.array([{}], object))
+    (tmp_path / "d.npz").write_bytes(b"PK\x03\x04 no archive")
+    for name, message in (("b", "must hold an array 'images', it holds pictures"), ("c", "damaged"), ("d", "damaged")):
+        with pytest.raises(ValueError, match=message):
+            load_images(str(tmp_path / f"{name}.npz"))
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        load_images(str(tmp_path / "e.npz"))
+    labels = np.repeat([0, 1, 2], [60, 20, 20])
+    assert np.bincount(labels[chosen_examples(100, labels, 30)]).tolist() == [10, 10, 10]
