@@ -24,7 +24,7 @@ from nbutils.communities import agreed_communities, detect_communities
 from nbutils.data.datasets import probe_halves
 from nbutils.graphs import activation_pattern_graph
 from nbutils.measures import MeasureSpec, class_cells, measure_matched
-from nbutils.own.images import as_inputs, chosen_examples, expected, noise_like
+from nbutils.own.images import LEAST, as_inputs, chosen_examples, expected, noise_like
 from nbutils.own.models import as_module, untrained_twin
 from nbutils.runs.looks import Look
 from nbutils.second.candidates import CANDIDATES, Candidate
@@ -45,6 +45,7 @@ FEWEST = 32  # active neurons without which a layer has no graph worth a number:
 DRAWS = 5  # of neurons, where more are active than are compared
 PER_LAYER = ("graph", "binned", "blocks", "firing", "classes")  # entries of the registry taken on every layer
 LEFT_OUT = ("other_remainders",)  # takes three graphs of its own
+MOST, MOST_TWINS = 10_000_000, 1000
 DRAWN = 250  # neurons of the picture of the graph, at most
 WORDS = ("above", "below", "among", "unknown")
 # Columns of the table of a layer -> what a page calls them.
@@ -173,7 +174,7 @@ def measure(
         std: see there.
         examples: images looked at, at most, equally many of each class; from 20 on.
         neurons: how many active neurons graphs are drawn down to, at most; from 32 on.
-        twins: untrained twins, at least 1.
+        twins: untrained twins, from 1 to 1,000.
         reduce: "mean" or "max" over positions or tokens.
         layout: where a layer's type does not tell how its output is read, see
             :func:`nbutils.capturing.layouts.read_layers`.
@@ -196,8 +197,8 @@ def measure(
     """
     if not is_among(reduce, ("mean", "max")):
         raise ValueError(f"reduce must be 'mean' or 'max', received {shown(reduce)}")
-    examples, neurons = as_count(examples, "examples", 20), as_count(neurons, "neurons", FEWEST)
-    twins, seed = as_count(twins, "twins"), as_count(seed, "seed", 0)
+    examples, neurons = as_count(examples, "examples", LEAST, MOST), as_count(neurons, "neurons", FEWEST, MOST)
+    twins, seed = as_count(twins, "twins", most=MOST_TWINS), as_count(seed, "seed", 0, 2**32)
     own = as_module(model)
     classes = None if labels is None else as_labels(labels, name="labels")
     if not hasattr(images, "__len__"):

@@ -244,7 +244,7 @@ def test_pages_show_verdicts_and_honest_words(book):
 
 def test_the_api_page_documents_public_functions(book):
     text = (book.built / "html/book/api.html").read_text("utf-8")
-    for name in ("graphs.activation_pattern_graph", "hooks.capture", "stats.session_permutation"):
+    for name in ("graphs.activation_pattern_graph", "capturing.hooks.capture", "stats.session_permutation"):
         assert f'id="nbutils.{name}"' in text
 
 
