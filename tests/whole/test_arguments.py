@@ -374,7 +374,7 @@ def test_a_result_or_one_sentence(name, tmp_path, monkeypatch):
             use(getattr(nbutils, name)(**good))
         for argument, value in good.items():
             for other in hostile(value):
-                if argument == "prepare" and callable(other):
+                if argument in ("prepare", "progress") and callable(other):
                     continue  # it is called, and what it raises is its own
                 try:
                     use(getattr(nbutils, name)(**good | {argument: other}))
