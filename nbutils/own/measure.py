@@ -132,9 +132,11 @@ class Measured:
         rows = self.table[self.table["measure"].isin(measures)]
         wide = rows.pivot(index="layer", columns="measure", values="value")
         order = list(dict.fromkeys(self.table["layer"]))
-        return wide.reindex(index=order, columns=[name for name in measures if name in wide]).reset_index()
+        found = wide.reindex(index=order, columns=[name for name in measures if name in wide]).reset_index()
+        return found.astype(dict.fromkeys(COUNTS & set(found), int))
 
 
+COUNTS = {"neurons", "active", "compared"}
 TABLES = ("table", "neurons", "edges", "costs", "layers")
 
 
@@ -193,7 +195,7 @@ def measure(
         >>> model = nn.Sequential(nn.Linear(20, 30), nn.ReLU(), nn.Linear(30, 3))
         >>> found = measure(model, np.random.default_rng(0).normal(size=(60, 20)), examples=60, twins=1)
         >>> found.wide(["neurons", "active"]).to_dict("records")
-        [{'layer': '1', 'neurons': 30.0, 'active': 30.0}, {'layer': 'whole network', 'neurons': 30.0, 'active': 30.0}]
+        [{'layer': '1', 'neurons': 30, 'active': 30}, {'layer': 'whole network', 'neurons': 30, 'active': 30}]
     """
     if not is_among(reduce, ("mean", "max")):
         raise ValueError(f"reduce must be 'mean' or 'max', received {shown(reduce)}")

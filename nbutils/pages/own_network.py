@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from nbutils.own.measure import WHOLE, Measured, measure
+from nbutils.own.measure import COUNTS, WHOLE, Measured, measure
 from nbutils.pages.answering import open_all
 from nbutils.second.answers import sound, values_of
 from nbutils.support.display import GREY, INK, Html, callout, figure_style, format_number, show_table
@@ -64,7 +64,7 @@ def show_found(found: Measured) -> Html:
         title = "This network's communities are more than chance, architecture and noise make"
         text = f"Q lies {value} beyond chance, {WORDS['above']}"
         low, high = (format_number(excess[f"untrained_{end}"], 2) for end in ("low", "high"))
-        text += f" (twins {low} to {high})."
+        text += f" (twins {low} to {high}); luck alone makes one network in {about['twins'] + 2} the highest."
         if about["classes"]:
             part = format_number(row_of(found, "class_part")["value"], 2)
             rest = format_number(remainder["value"], 2)
@@ -121,6 +121,7 @@ def graph_figure(found: Measured, seed: int = 0) -> Figure:
 def show_references(found: Measured) -> Html:
     """The whole network beside twins, noise and, where it is fully connected, the committed networks of this book."""
     rows = found.table[(found.table["layer"] == WHOLE) & found.table["value"].notna()]
+    rows = rows[~rows["measure"].isin(COUNTS)]
 
     def span(low: float, high: float) -> str:
         return f"{format_number(low, 2)} to {format_number(high, 2)}" if np.isfinite([low, high]).all() else "–"

@@ -60,6 +60,7 @@ td:first-child {{ min-width: 9em; }}
 blockquote {{ margin: 1em 0; padding: .3em 1em; border-left: 4px solid #8a8f98; }}
 figcaption {{ font-size: .92em; opacity: .85; }}
 figure {{ margin: 1em 0; }}
+pre {{ white-space: pre-wrap; overflow-wrap: anywhere; }}
 </style>
 </head>
 <body>
