@@ -203,6 +203,23 @@ def capture(model: nn.Module, layers: str | Collection[str] = "*") -> Iterator[d
         yield seen
 
 
+def use_label(name: str, seen: Collection[str]) -> str:
+    """What the next use of a layer in a pass is called.
+
+    Args:
+        name: of the layer.
+        seen: names of the uses before it.
+
+    Examples:
+        >>> use_label("relu", []), use_label("relu", ["relu", "relu#2"])
+        ('relu', 'relu#3')
+    """
+    label, use = name, 1
+    while label in seen:
+        label, use = f"{name}#{use + 1}", use + 1
+    return label
+
+
 @contextmanager
 def observed(
     model: nn.Module,
@@ -234,9 +251,7 @@ def observed(
     seen: dict[str, Any] = {}
 
     def note(name: str, output: Any) -> None:
-        label, use = name, 1
-        while label in seen:
-            label, use = f"{name}#{use + 1}", use + 1
+        label = use_label(name, seen)
         seen[label] = take(label, check_output(label, output, ()))
 
     def record(name: str):

@@ -11,7 +11,7 @@ from torch import nn
 
 from nbutils.capturing.batches import Feeder, stream
 from nbutils.capturing.calls import ACTIVATIONS, activation_calls
-from nbutils.capturing.hooks import as_written, evaluating, leaf_modules, matching_layers
+from nbutils.capturing.hooks import as_written, evaluating, leaf_modules, matching_layers, use_label
 from nbutils.capturing.layouts import read_layers
 
 RECURRENT = (nn.RNN, nn.LSTM, nn.GRU)
@@ -130,10 +130,8 @@ def _passed(model: nn.Module, feed: Feeder, few: Any) -> tuple[list[_Seen], Any]
         if layout == "auto" and word in ("unit", "gate", "same") and before:
             layout = before[0][1]
         follows = next((who for _, _, who in before), "")
-        label, use = name, 1
-        while word != "same" and any(one.name == label for one in seen):
-            label, use = f"{name}#{use + 1}", use + 1
-        layouts[id(output)] = output, layout, label if word != "same" else follows
+        label = follows if word == "same" else use_label(name, [one.name for one in seen])
+        layouts[id(output)] = output, layout, label
         if word in ("unit", "gate", "recurrent", "weights"):
             seen.append(_Seen(label, kind, output.detach().clone(), layout, follows, word))
 

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from nbutils.capturing.batches import Feeder, as_batch
-from nbutils.capturing.hooks import as_written, capture_activations, evaluating, wanted_layers
+from nbutils.capturing.hooks import as_written, capture_activations, evaluating
 from nbutils.capturing.layouts import Layout
 from nbutils.capturing.proposals import Proposal, propose_layers
 from nbutils.communities import agreed_communities, detect_communities
@@ -208,13 +208,13 @@ def measure(
     chosen = chosen_examples(len(images), classes, examples)
     kept = images[torch.from_numpy(chosen)] if isinstance(images, torch.Tensor) else np.asarray(images)[chosen]
     inputs, how = as_inputs(own, kept, mean, std)
-    classes = None if classes is None else np.unique(classes[chosen], return_inverse=True)[1]
+    classes = None if classes is None else classes[chosen]
     where = resolve_device(device)
     before = next((one.device for one in own.parameters()), torch.device("cpu"))
     own.to(where)
     try:
-        proposed = _layers(own, inputs, layers, layout)
-        looker = _Looker(proposed, classes, reduce, layout, seed)
+        looker = _Looker(_layers(own, inputs, layers, layout), classes, reduce, layout, seed)
+        names = [one.name for one in looker.proposed]
         networks: list[tuple[str, Callable[[], AnyLook]]] = [("own", lambda: looker.look(own, inputs))]
         networks += [
             (f"untrained {k}", lambda k=k: looker.look(untrained_twin(own, inputs, seed + k), inputs))
@@ -228,16 +228,16 @@ def measure(
                 progress(place + 1, 2 * len(networks))
         if not looks["own"].fired.any():
             raise ValueError("layers: no neuron of them fires on these images")
-        compared = _compared(looks, neurons, len(proposed))
+        compared = _compared(looks, neurons)
         costs: dict[str, tuple[float, float]] = {}
         rows: list[tuple[str, str, str, str, float]] = []
         for place, (name, look) in enumerate(looks.items()):
-            rows += _taken(name, look, compared, proposed, classes is not None, costs if name == "own" else None)
+            rows += _taken(name, look, compared, names, classes is not None, costs if name == "own" else None)
             if progress:
                 progress(len(looks) + place + 1, 2 * len(looks))
     finally:
         own.to(before)
-    found, edges = _neurons(looks["own"], proposed, classes, seed)
+    found, edges = _neurons(looks["own"], names, classes, seed)
     return Measured(
         table=_table(rows),
         neurons=found,
@@ -251,7 +251,7 @@ def measure(
             "of": len(images),
             "shape": list(inputs.shape[1:]),
             "inputs": how,
-            "classes": 0 if classes is None else int(classes.max()) + 1,
+            "classes": 0 if classes is None else len(np.unique(classes)),
             "accuracy": _accuracy(looks["own"], classes),
             "twins": twins,
             "noise": "normal noise with the mean and deviation of each channel",
@@ -274,7 +274,6 @@ def _layers(model: nn.Module, inputs: torch.Tensor, layers: Any, layout: Layout)
         raise ValueError(f"images do not fit the model: {error}; {expected(model)}") from error
     if layers is None:
         return considered
-    names, functions = wanted_layers(model, layers)
     seen = capture_activations(model, inputs[:3], layers, layout=_layouts(considered, layout))
     known = {one.name: one for one in considered}
     asked = [
@@ -284,7 +283,7 @@ def _layers(model: nn.Module, inputs: torch.Tensor, layers: Any, layout: Layout)
         for name, values in seen.items()
     ]
     order = {one.name: place for place, one in enumerate(considered)}
-    return sorted(asked, key=lambda one: order.get(one.name, len(order))) if functions or names else asked
+    return sorted(asked, key=lambda one: order.get(one.name, len(order)))
 
 
 def _layouts(proposed: Sequence[Proposal], layout: Layout) -> Layout:
@@ -365,7 +364,7 @@ def _halves(look: AnyLook) -> Iterator[tuple[str, AnyLook]]:
         yield part, look.part(rows)
 
 
-def _compared(looks: dict[str, AnyLook], most: int, layers: int) -> dict[int, int]:
+def _compared(looks: dict[str, AnyLook], most: int) -> dict[int, int]:
     """How many neurons are compared, of every layer and (0) of the whole: as many as are active in every network."""
     found: dict[int, int] = {}
     for look in looks.values():
@@ -381,13 +380,12 @@ def _taken(
     network: str,
     look: AnyLook,
     compared: dict[int, int],
-    proposed: list[Proposal],
+    names: list[str],
     labelled: bool,
     costs: dict[str, tuple[float, float]] | None,
 ) -> list[tuple[str, str, str, str, float]]:
     """Everything of one network: rows of (network, layer, part, measure, value)."""
     rows = []
-    names = [one.name for one in proposed if one.chosen]
     for part, seen in _halves(look):
         for number in (0, *range(1, len(names) + 1)):
             own = replace(seen, neurons=compared[0]) if number == 0 else seen.of_layer(number, compared[number])
@@ -416,12 +414,14 @@ def _entries(labelled: bool, predicts: bool, whole: bool) -> list[Candidate]:
 
 
 def _with_cost(one: Candidate, look: AnyLook, costs: dict[str, tuple[float, float]]) -> dict[str, float]:
-    tracemalloc.start()
     start = time.perf_counter()
     found = _safely(one, look)
+    seconds = time.perf_counter() - start
+    tracemalloc.start()  # in a second round, for it takes time of its own
+    _safely(one, look)
     peak = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
-    costs[one.name] = round(time.perf_counter() - start, 4), round(peak, 3)
+    costs[one.name] = round(seconds, 4), round(peak, 3)
     return found
 
 
@@ -477,10 +477,9 @@ def _word(row: Any) -> str:
 
 
 def _neurons(
-    look: AnyLook, proposed: list[Proposal], classes: np.ndarray | None, seed: int
+    look: AnyLook, names: list[str], classes: np.ndarray | None, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Every neuron with its community in the graph of all active ones, and the edges of a picture of it."""
-    names = [one.name for one in proposed if one.chosen]
     active = look.fired.any(axis=0)
     graph = activation_pattern_graph(look.fired[:, active], PROTOCOL.density)
     communities = np.full(len(active), -1)

@@ -23,6 +23,7 @@ from nbutils.support.needs import needed_for
 WRAPPERS = ("module.", "_orig_mod.", "model.", "net.", "network.", "backbone.")
 INSIDE = ("state_dict", "model_state_dict", "model", "net", "network")  # where checkpoints keep the weights
 TOLD = 5  # names in a message
+BATCH = 256  # examples on which batch normalisation is set at a time
 
 
 def load_model(name: str) -> nn.Module:
@@ -214,5 +215,7 @@ def untrained_twin(model: nn.Module, inputs: Any, seed: int) -> nn.Module:
                 for norm in norms:
                     norm.train()
                     norm.momentum, norm.num_batches_tracked = None, torch.zeros_like(norm.num_batches_tracked)
-                Feeder(twin)(as_batch(inputs))
+                feed, whole = Feeder(twin), as_batch(inputs)
+                for start in range(0, len(whole), BATCH):
+                    feed(whole.rows(slice(start, start + BATCH)))
     return twin.eval()

@@ -100,6 +100,18 @@ def test_the_model_stays_as_it_was_and_the_same_comes_again(trained, found):
     pd.testing.assert_frame_equal(again.table, found.table)
 
 
+def test_labels_keep_their_numbers(trained):
+    """Two of ten classes, neither of them the first: what is predicted is held against the labels as they are."""
+    model, x, y = trained
+    some = np.isin(y, (3, 8))
+    found = nb.measure(model, x[some], y[some], twins=1)
+    predicted = model(torch.from_numpy(x[some])).argmax(dim=1).numpy()
+    assert found.about["accuracy"] == pytest.approx((predicted == y[some]).mean())
+    assert found.about["accuracy"] > 0.8
+    assert found.about["classes"] == 2
+    assert set(found.neurons["selective_for"].dropna()) <= {3, 8}
+
+
 def test_without_labels_what_needs_none_is_there(trained):
     model, x, _ = trained
     found = nb.measure(model, x, twins=1)
