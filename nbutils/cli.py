@@ -191,6 +191,9 @@ def add_replicate_command(commands: argparse._SubParsersAction) -> None:
     )
     replicate.add_argument("--jobs", type=positive, help="processes (default: one per core)")
     replicate.add_argument("--into", type=Path, help="folder for all that is written (default: replication/<data set>)")
+    replicate.add_argument(
+        "--architecture", default="mlp", help="mlp (default), vgg, resnet or vit: of these fewer networks"
+    )
     replicate.add_argument("--add", action="store_true", help="keep networks that the folder's tables hold as they are")
     replicate.add_argument("--plan", action="store_true", help="only say what is missing and how long it would take")
     replicate.set_defaults(command=_replicate)
@@ -206,18 +209,20 @@ def _replicate(options: argparse.Namespace) -> int:
         replicate,
         require_fit,
         second_tables,
+        study_name,
         time_left,
     )
     from nbutils.sweeps.report import packaged_template, write_page
 
-    data, jobs = require_fit(options.dataset), options.jobs or default_jobs()
-    folder = options.into or Path("replication") / (folder_name(options.dataset) + "-quick" * options.quick)
-    networks = networks_of(options.dataset, options.quick)
+    data, jobs, kind = require_fit(options.dataset), options.jobs or default_jobs(), options.architecture
+    networks = networks_of(options.dataset, options.quick, kind)
+    named = study_name(folder_name(options.dataset), kind) + "-quick" * options.quick
+    folder = options.into or Path("replication") / named
     print(f"Second study of {data.title}: {len(networks)} networks; rules {rules_digest()}; store: {store_folder()}")
     if options.quick:
         print(f"Time: minutes with {jobs} jobs.", flush=True)
     else:
-        missing = missing_networks(options.dataset, folder, options.designs, options.add)
+        missing = missing_networks(options.dataset, folder, options.designs, options.add, kind)
         left = time_left(missing, jobs)
         how_long = "time unknown" if left != left else f"about {duration(left)} with {jobs} jobs"
         print(f"Missing: {len(missing)} networks, {how_long}.", flush=True)
@@ -226,7 +231,7 @@ def _replicate(options: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)  # one that cannot be is known before anything is trained
     with Reporter(jobs, what="networks") as progress:
         tables = replicate(
-            options.dataset, folder, options.designs, options.quick, options.add, jobs, progress, say=_flushed
+            options.dataset, folder, options.designs, options.quick, options.add, jobs, progress, _flushed, kind
         )
     if lacking := page_lacks(tables):
         print(

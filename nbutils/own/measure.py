@@ -7,7 +7,6 @@ import time
 import tracemalloc
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,10 @@ from nbutils.capturing.proposals import Proposal, propose_layers
 from nbutils.communities import agreed_communities, detect_communities
 from nbutils.data.datasets import probe_halves
 from nbutils.graphs import activation_pattern_graph
-from nbutils.measures import MeasureSpec, class_cells, measure_matched
+from nbutils.measures import MeasureSpec, measure_matched
 from nbutils.own.images import LEAST, as_inputs, chosen_examples, expected, noise_like
 from nbutils.own.models import as_module, untrained_twin
-from nbutils.runs.looks import Look
+from nbutils.runs.looks import AnyLook
 from nbutils.second.candidates import CANDIDATES, Candidate
 from nbutils.second.questions import PROTOCOL
 from nbutils.support.arguments import checked
@@ -54,27 +53,6 @@ MEASURED = {name: words for one in CANDIDATES for name, words in one.columns.ite
     "active": "active neurons",
     "compared": "neurons compared",
 }
-
-
-class AnyLook(Look):
-    """A look at any network: what its layers gave, whatever their activation function."""
-
-    @cached_property
-    def activations(self) -> np.ndarray:
-        """As captured, shape (examples, neurons)."""
-        return self.preactivations
-
-    @cached_property
-    def cells(self) -> np.ndarray:
-        """Cells of true x predicted class, as far as there are labels and a predicted class; else one cell."""
-        return class_cells(self.labels, self.predicted)
-
-    def of_layer(self, number: int, neurons: int) -> AnyLook:
-        """The same network, one layer of it."""
-        own = self.layers == number
-        return replace(
-            self, preactivations=self.preactivations[:, own], layers=np.ones(own.sum(), int), neurons=neurons
-        )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from nbutils.data.datasets import held_out_probe, probe_indices
 from nbutils.measures import class_cells
 from nbutils.runs.run import Run
 from nbutils.support.checks import shown
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 PROBES = ("held-out", "training")
 
@@ -28,11 +31,13 @@ class Look:
         logits: outputs, shape (examples, classes).
         labels: true class of every example, shape (examples,).
         inputs: the images as the network takes them, shape (examples, pixels).
-        weights: matrix of every layer, shape (outputs, inputs) each; `biases` likewise, shape (outputs,).
+        weights: of a fully connected network, matrix of every layer, shape (outputs, inputs) each; `biases` likewise,
+            shape (outputs,). Empty for others.
         trained_on: images of the run's own training probe as the network takes them, and their labels as given.
         run: what is known of the network's training: its last state and its parameters, by name.
         neurons: how many neurons every graph is drawn down to.
         seed: of all drawing.
+        network: the network itself, in evaluation mode; None where only its activations are known.
     """
 
     preactivations: np.ndarray = field(repr=False)
@@ -46,6 +51,7 @@ class Look:
     run: Mapping[str, Any] = field(repr=False)
     neurons: int
     seed: int
+    network: Module | None = field(default=None, repr=False)
 
     @cached_property
     def activations(self) -> np.ndarray:
@@ -93,6 +99,25 @@ class Look:
         return replace(self, **rows)
 
 
+class AnyLook(Look):
+    """A look at any network: what its layers gave, whatever their activation function.
+
+    `preactivations` are the captured activations themselves, for what went before need not be one number per neuron.
+    """
+
+    @cached_property
+    def activations(self) -> np.ndarray:
+        """As captured, shape (examples, neurons)."""
+        return self.preactivations
+
+    def of_layer(self, number: int, neurons: int) -> AnyLook:
+        """The same network, one layer of it."""
+        own = self.layers == number
+        return replace(
+            self, preactivations=self.preactivations[:, own], layers=np.ones(own.sum(), int), neurons=neurons
+        )
+
+
 def look_at(run: Run, epoch: int = -1, probe: str = "held-out", neurons: int | None = None) -> Look:
     """Look at a network of a run.
 
@@ -118,26 +143,28 @@ def look_at(run: Run, epoch: int = -1, probe: str = "held-out", neurons: int | N
         ((180, 8), 4)
     """
     from nbutils.capturing.hooks import capture_activations  # loads PyTorch, which reading stored measures never needs
+    from nbutils.runs.models import hidden_layers, takes_images
     from nbutils.runs.training import one_thread
 
     if probe not in PROBES:
         raise ValueError(f"probe must be one of {', '.join(PROBES)}, received {shown(probe)}")
-    data, network = run.spec.data(), run.network(epoch)
+    data, network, other = run.spec.data(), run.network(epoch), takes_images(run.spec.model)
     watched, others = held_out_probe(data.test_labels)
     pixels, labels = data.test_pixels[watched], data.test_labels[watched]
     chosen = probe_indices(data.train_true, run.spec.probe)
     if probe == "training":
         pixels, labels = data.train_pixels[chosen], data.train_true[chosen]
     with one_thread():
-        seen = capture_activations(network, pixels, "hidden*.linear output", prepare=data.to_inputs)
+        hidden, layout = hidden_layers(run.spec.model) if other else ("hidden*.linear", "auto")
+        seen = capture_activations(network, pixels, f"{hidden} output", prepare=data.to_inputs, layout=layout)
         elsewhere = capture_activations(network, data.test_pixels[others], "output", prepare=data.to_inputs)["output"]
-    logits, state = seen.pop("output"), network.state_dict()
+    logits, state = seen.pop("output"), {} if other else network.state_dict()
     parameters = [value.detach().numpy().astype(np.float64) for value in state.values()]
     last = run.record["history"][0 if epoch == 0 else -1]
     known = {**run.spec.model_dump(), **last, "examples": len(data.train_labels), "classes": len(data.classes)}
     known["other_accuracy"] = float((elsewhere.argmax(axis=1) == data.test_labels[others]).mean())
     known["other_images"] = len(others)
-    return Look(
+    return (AnyLook if other else Look)(
         preactivations=np.hstack(list(seen.values())),
         layers=run.layers,
         logits=logits,
@@ -149,4 +176,5 @@ def look_at(run: Run, epoch: int = -1, probe: str = "held-out", neurons: int | N
         run=known,
         neurons=len(run.layers) // 2 if neurons is None else neurons,
         seed=run.spec.seed,
+        network=network,
     )

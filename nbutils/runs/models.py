@@ -1,11 +1,13 @@
-"""Networks by name, such as "mlp:256-128-64"."""
+"""Networks by name, such as "mlp:256-128-64" or "resnet:20-16"."""
 
 from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, shown
@@ -23,36 +25,118 @@ MOST_NEURONS = 100_000  # in one hidden layer
 MOST_PARAMETERS = 500_000_000  # of a network: 2 GB of weights, and four times that to train them
 
 
+class Kind(NamedTuple):
+    """A kind of network: how its name is read.
+
+    Attributes:
+        hidden: wildcards of the modules that give hidden neurons, first to last.
+        form: how its name goes, for errors.
+        numbers: of its name, the least and the most of each; None of a list of widths.
+        layout: how what they give is read, see :func:`nbutils.capturing.layouts.read_layers`.
+    """
+
+    hidden: str
+    form: str
+    numbers: tuple[tuple[int, int], ...] | None = None
+    layout: str = "auto"
+
+
+KINDS: Mapping[str, Kind] = {
+    "mlp": Kind(HIDDEN_LAYERS, "'mlp:' and the widths of its hidden layers, such as 'mlp:256-128-64'"),
+    "vgg": Kind("unit*.relu", "'vgg:' and the channels of its convolutions, such as 'vgg:24-24-48-48'"),
+    "resnet": Kind(
+        "unit.relu block*.relu?",
+        "'resnet:', its depth 6 n + 2 and the channels of its first stage, such as 'resnet:20-16'",
+        ((8, 110), (1, 1024)),
+    ),
+    "vit": Kind(
+        "blocks.*.gelu",
+        "'vit:', the values of a token, a multiple of 16, and its number of blocks, such as 'vit:64-4'",
+        ((16, 1024), (1, 48)),
+        "features-last",
+    ),
+}
+
+
+def hidden_layers(model: str) -> tuple[str, str]:
+    """Wildcards of the modules whose outputs are a model's hidden neurons, and how these outputs are laid out.
+
+    Examples:
+        >>> hidden_layers("mlp:8-4"), hidden_layers("vit:16-2")
+        (('hidden*.relu', 'auto'), ('blocks.*.gelu', 'features-last'))
+    """
+    kind = _read(model)[0]
+    return kind.hidden, kind.layout
+
+
+def takes_images(model: str) -> bool:
+    """Whether a model needs to know the height and width of its inputs.
+
+    Examples:
+        >>> takes_images("mlp:8-4"), takes_images("vit:64-4")
+        (False, True)
+    """
+    return _read(model)[0] is not KINDS["mlp"]
+
+
 def hidden_widths(model: str) -> tuple[int, ...]:
-    """Widths of the hidden layers that a model name asks for.
+    """How many hidden neurons each layer of a model has: units, channels, or hidden units of a transformer's blocks.
 
     Args:
-        model: "mlp:<width>-<width>-...", first hidden layer first.
+        model: "mlp:<width>-<width>-...", hidden layers; "vgg:<channels>-<channels>-...", 3x3 convolutions;
+            "resnet:<depth>-<channels>"; or "vit:<values of a token>-<blocks>".
 
     Returns:
-        One width per hidden layer.
+        One number per hidden layer, first to last.
 
     Raises:
         ValueError: the name is not of that form, a width is 0 or above 100,000, there are more than 100 layers, or the
             weights between them are more than 500 million.
 
     Examples:
-        >>> hidden_widths("mlp:256-128-64")
-        (256, 128, 64)
+        >>> hidden_widths("mlp:256-128-64"), hidden_widths("vit:64-2"), hidden_widths("resnet:8-4")
+        ((256, 128, 64), (128, 128), (4, 4, 4, 8, 8, 16, 16))
     """
-    match = re.fullmatch(r"mlp:([0-9]+(?:-[0-9]+)*)", model) if isinstance(model, str) else None
-    digits = [width.lstrip("0") for width in match[1].split("-")] if match else []
-    if not all(digits) or not digits:
-        raise ValueError(
-            "model must be 'mlp:' and the widths of its hidden layers, such as 'mlp:256-128-64', received "
-            f"{shown(model)}"
-        )
+    kind, numbers = _read(model)
+    if kind is KINDS["resnet"]:
+        depth, width = numbers
+        stage = (depth - 2) // 3
+        return (width, *(width * 2 ** (layer // stage) for layer in range(depth - 2)))
+    if kind is KINDS["vit"]:
+        return (2 * numbers[0],) * numbers[1]
+    return numbers
+
+
+def _read(model: str) -> tuple[Kind, tuple[int, ...]]:
+    """A name's kind and its numbers."""
+    match = re.fullmatch(r"([a-z]+):([0-9]+(?:-[0-9]+)*)", model) if isinstance(model, str) else None
+    word = match[1] if match else str(model).partition(":")[0]
+    digits = [width.lstrip("0") for width in match[2].split("-")] if match else []
+    if word not in KINDS:
+        raise ValueError(f"model must be {KINDS['mlp'].form}, or begin with {_others()}, received {shown(model)}")
+    kind = KINDS[word]
+    if not all(digits) or not digits or (kind.numbers and not _within(kind, digits)):
+        raise ValueError(f"model must be {kind.form}, received {shown(model)}")
     if len(digits) > MOST_LAYERS or max(map(len, digits)) > len(str(MOST_NEURONS)):
         raise ValueError(_too_large(model))
     widths = tuple(int(width) for width in digits)
-    if max(widths) > MOST_NEURONS or sum((a + 1) * b for a, b in pairwise(widths)) > MOST_PARAMETERS:
-        raise ValueError(_too_large(model))
-    return widths
+    if kind.numbers is None:
+        inputs = 9 if word == "vgg" else 1  # weights of a neuron for every neuron before it
+        if max(widths) > MOST_NEURONS or sum((inputs * a + 1) * b for a, b in pairwise(widths)) > MOST_PARAMETERS:
+            raise ValueError(_too_large(model))
+    return kind, widths
+
+
+def _others() -> str:
+    return ", ".join(f"'{word}:'" for word in KINDS if word != "mlp")
+
+
+def _within(kind: Kind, digits: Sequence[str]) -> bool:
+    if len(digits) != len(kind.numbers) or max(map(len, digits)) > len(str(MOST_NEURONS)):
+        return False
+    numbers = [int(one) for one in digits]
+    fits = all(least <= one <= most for one, (least, most) in zip(numbers, kind.numbers, strict=True))
+    return fits and (numbers[0] % 6 == 2 if kind is KINDS["resnet"] else numbers[0] % 16 == 0)
 
 
 def _too_large(model: str) -> str:
@@ -62,20 +146,30 @@ def _too_large(model: str) -> str:
     )
 
 
-def parameter_count(model: str, inputs: int, classes: int) -> int:
-    """Number of weights and biases of a model.
+def parameter_count(model: str, inputs: int | tuple[int, ...], classes: int) -> int:
+    """Number of parameters of a model.
+
+    Args:
+        model: see :func:`hidden_widths`.
+        inputs: number of input values per example, or the shape of an image, see :func:`build_model`.
+        classes: number of outputs.
 
     Raises:
-        ValueError: a bad model name, or more than 500 million.
+        ValueError: a bad model name, a model of images without their shape, or more than 500 million.
 
     Examples:
-        >>> parameter_count("mlp:4", inputs=3, classes=2)
-        26
+        >>> parameter_count("mlp:4", inputs=3, classes=2), parameter_count("resnet:20-16", (32, 32, 3), classes=10)
+        (26, 269722)
     """
-    widths = [inputs, *hidden_widths(model), classes]
+    if takes_images(model):
+        import torch
+
+        with torch.device("meta"):  # where nothing is drawn and nothing takes room
+            return sum(one.numel() for one in _of_images(model, _shape(model, inputs), classes, 0.0).parameters())
+    widths = [inputs if isinstance(inputs, int) else prod(inputs), *hidden_widths(model), classes]
     found = sum((a + 1) * b for a, b in pairwise(widths))
     if found > MOST_PARAMETERS:
-        raise ValueError(f"{_too_large(model)}, which has {found:,} on {inputs:,} inputs")
+        raise ValueError(f"{_too_large(model)}, which has {found:,} on {widths[0]:,} inputs")
     return found
 
 
@@ -95,24 +189,32 @@ def stack_size(parameters: int, device: str = "cpu") -> int:
 
 @checked
 def build_model(
-    model: str, inputs: int, classes: int, dropout: float = 0.0, initialisation: str = "pytorch"
-) -> nn.Sequential:
-    """A fully connected ReLU network, not trained yet.
+    model: str,
+    inputs: int | tuple[int, ...],
+    classes: int,
+    dropout: float = 0.0,
+    initialisation: str = "pytorch",
+) -> nn.Module:
+    """A network by its name, not trained yet.
 
     Args:
         model: see :func:`nbutils.runs.models.hidden_widths`.
-        inputs: number of input values per example.
+        inputs: number of input values per example; or the shape of an image, (height, width) or (height, width,
+            channels), which all but an "mlp:" need. Inputs are rows of pixels either way.
         classes: number of outputs.
-        dropout: share of a hidden layer's outputs dropped in training, in [0, 1).
-        initialisation: "pytorch", weights and biases uniform within 1 / sqrt(inputs of the layer); or "glorot", weights
-            uniform within sqrt(6 / (inputs + outputs)) and biases 0, as Keras has them.
+        dropout: share dropped in training, in [0, 1): of every hidden layer's outputs of an MLP, of the last layer's
+            channels of convolutions, of what a transformer's blocks add.
+        initialisation: "pytorch", what each layer draws by itself, in linear layers and convolutions uniform within
+            1 / sqrt(inputs of the layer); or "glorot", weights uniform within sqrt(6 / (inputs + outputs)) and biases
+            0, as Keras has them.
 
     Returns:
-        Blocks `hidden1`, `hidden2`, ..., each of `linear`, `relu` and (when asked for) `dropout`, then `output`.
+        For an MLP, blocks `hidden1`, `hidden2`, ..., each of `linear`, `relu` and (when asked for) `dropout`, then
+        `output`. For the others see :mod:`nbutils.runs.architectures`.
 
     Raises:
-        ValueError: a bad model name, more than 500 million weights, `dropout` outside [0, 1), or an unknown
-            initialisation.
+        ValueError: a bad model name, more than 500 million weights, `dropout` outside [0, 1), an unknown
+            initialisation, or a model of images without their shape, or with one that it cannot take.
 
     Examples:
         >>> build_model("mlp:4", inputs=3, classes=2)[0].relu
@@ -121,28 +223,69 @@ def build_model(
     References:
         Glorot and Bengio (2010), "Understanding the difficulty of training deep feedforward neural networks".
     """
-    inputs, classes = as_count(inputs, "inputs"), as_count(classes, "classes")
+    shape = inputs if isinstance(inputs, tuple) else None
+    values = as_count(inputs if shape is None else prod(shape), "inputs")
+    classes = as_count(classes, "classes")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout must be at least 0 and below 1, received {shown(dropout)}")
     if initialisation not in INITIALISATIONS:
         raise ValueError(
             f"initialisation must be one of {', '.join(INITIALISATIONS)}, received {shown(initialisation)}"
         )
-    parameter_count(model, inputs, classes)  # refuses what no memory holds
+    parameter_count(model, inputs if shape else values, classes)  # refuses what no memory holds
     from torch import nn  # the other functions are about names only
+
+    if takes_images(model):
+        network = _of_images(model, _shape(model, inputs), classes, dropout)
+    else:
+        network = _fully_connected(hidden_widths(model), values, classes, dropout)
+    if initialisation == "glorot":
+        for layer in (part for part in network.modules() if isinstance(part, nn.Linear | nn.Conv2d)):
+            nn.init.xavier_uniform_(layer.weight)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+    return network
+
+
+def _fully_connected(widths: Sequence[int], inputs: int, classes: int, dropout: float) -> nn.Sequential:
+    from torch import nn
 
     blocks: OrderedDict[str, nn.Module] = OrderedDict()
     width = inputs
-    for depth, hidden in enumerate(hidden_widths(model), start=1):
+    for depth, hidden in enumerate(widths, start=1):
         parts: OrderedDict[str, nn.Module] = OrderedDict(linear=nn.Linear(width, hidden), relu=nn.ReLU())
         if dropout:
             parts["dropout"] = nn.Dropout(dropout)
         blocks[f"hidden{depth}"] = nn.Sequential(parts)
         width = hidden
     blocks["output"] = nn.Linear(width, classes)
-    network = nn.Sequential(blocks)
-    if initialisation == "glorot":
-        for linear in (part for part in network.modules() if isinstance(part, nn.Linear)):
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
-    return network
+    return nn.Sequential(blocks)
+
+
+def _of_images(model: str, shape: tuple[int, ...], classes: int, dropout: float) -> nn.Module:
+    from nbutils.runs.architectures import plain_convolutions, residual_convolutions, vision_transformer
+
+    kind, numbers = _read(model)
+    if kind is KINDS["vgg"]:
+        return plain_convolutions(shape, numbers, classes, dropout)
+    make = residual_convolutions if kind is KINDS["resnet"] else vision_transformer
+    return make(shape, *numbers, classes, dropout)
+
+
+def _shape(model: str, inputs: int | tuple[int, ...]) -> tuple[int, ...]:
+    """Shape of the images, if the model can take such."""
+    if not isinstance(inputs, tuple) or len(inputs) not in (2, 3):
+        raise ValueError(
+            f"inputs must be the shape of an image, (height, width) or (height, width, channels), for {shown(model)}, "
+            f"received {shown(inputs)}"
+        )
+    height, width = inputs[:2]
+    kind, numbers = _read(model)
+    if kind is KINDS["vit"] and (height % 4 or width % 4):
+        raise ValueError(f"inputs must have sides divisible by 4 for {shown(model)}, received {height}x{width}")
+    halvings = sum(a < b for a, b in pairwise(numbers)) if kind is KINDS["vgg"] else 0
+    if min(height, width) < 2**halvings:
+        raise ValueError(
+            f"inputs must have at least {2**halvings} pixels on a side for {shown(model)}, received {height}x{width}"
+        )
+    return inputs

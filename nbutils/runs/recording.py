@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from nbutils.activations import activation_histogram, class_means, effective_ran
 from nbutils.capturing.hooks import capture_activations
 from nbutils.capturing.layouts import NonFiniteError
 from nbutils.data.datasets import probe_halves, probe_indices
-from nbutils.runs.models import HIDDEN_LAYERS, build_model
+from nbutils.runs.models import build_model, hidden_layers
 from nbutils.runs.spec import RunSpec
-from nbutils.runs.training import Epoch, TrainingSettings, one_thread, score, sharpness, train
+from nbutils.runs.training import Epoch, TrainingSettings, one_thread, score, settle, sharpness, train
 from nbutils.runs.weights import margins
 
 Arrays = dict[str, dict[str, np.ndarray]]
@@ -61,9 +62,12 @@ class _Recorder:
         self.probe = probe_indices(self.data.train_true, spec.probe)
         self.halves = probe_halves(self.data.train_true[self.probe])
         torch.manual_seed(spec.seed)
-        sizes = self.data.train_pixels.shape[1], len(self.data.classes)
+        sizes = self.data.image_shape, len(self.data.classes)
         model = build_model(spec.model, *sizes, spec.dropout, spec.initialisation)
-        self.model = model.to(spec.device).eval()  # a stack trains it, with dropout of its own
+        self.model = model.to(spec.device).eval()  # training mode is for steps alone
+        settle(self.model, self._some, len(self.data.train_true))
+        self.hidden, self.layout = hidden_layers(spec.model)
+        self.parameters = [name for name, _ in self.model.named_parameters()]
         self.first = self.last = _weights(self.model)
         self.checkpoints: list[dict[str, np.ndarray]] = []
         self.history: list[dict[str, Any]] = []
@@ -79,7 +83,7 @@ class _Recorder:
             return
         self.last = _weights(self.model)
         try:
-            captured = self._capture(self.data.train_pixels, f"{HIDDEN_LAYERS} output", scale=1.0)
+            captured = self._capture(self.data.train_pixels, f"{self.hidden} output", scale=1.0)
             logits = captured.pop("output")
             if self.spec.input_scale != 1:
                 logits = self._capture(self.data.train_pixels, "output")["output"]
@@ -128,15 +132,20 @@ class _Recorder:
         inputs, scale = self.data.to_inputs(pixels), self.spec.input_scale if scale is None else scale
         return inputs if scale == 1 else inputs * scale
 
+    def _some(self, chosen: slice) -> torch.Tensor:
+        """Training images as the network takes them."""
+        return self._inputs(torch.from_numpy(self.data.train_pixels[chosen]).to(self.spec.device))
+
     def _capture(self, pixels: np.ndarray, layers: str, scale: float | None = None) -> dict[str, np.ndarray]:
-        return capture_activations(self.model, pixels, layers, prepare=lambda batch: self._inputs(batch, scale))
+        prepare = partial(self._inputs, scale=scale)
+        return capture_activations(self.model, pixels, layers, prepare=prepare, layout=self.layout)
 
     def _state(self, epoch: int, train_logits: np.ndarray, test_logits: np.ndarray, last_layer: np.ndarray) -> Epoch:
         data = self.data
         train_loss, train_accuracy = score(train_logits, data.train_labels)
         test_loss, test_accuracy = score(test_logits, data.test_labels)
-        now = np.concatenate([values.ravel() for values in self.last.values()]).astype(np.float64)
-        start = np.concatenate([values.ravel() for values in self.first.values()])
+        now = np.concatenate([self.last[name].ravel() for name in self.parameters]).astype(np.float64)
+        start = np.concatenate([self.first[name].ravel() for name in self.parameters])
         watched = self._inputs(torch.from_numpy(data.train_pixels[self.probe]).to(self.spec.device))
         given = torch.from_numpy(data.train_labels[self.probe]).to(self.spec.device)
         return Epoch(

@@ -173,7 +173,7 @@ class Run:
         from nbutils.runs.models import build_model
 
         data, spec = load_dataset(self.spec.dataset), self.spec
-        sizes = data.train_pixels.shape[1], len(data.classes)
+        sizes = data.image_shape, len(data.classes)
         model = build_model(spec.model, *sizes, spec.dropout, spec.initialisation)
         if epoch in (0, -1):
             stored = self.store.arrays(self.address, "first_weights" if epoch == 0 else "last_weights")

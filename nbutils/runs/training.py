@@ -109,8 +109,9 @@ def train(
     may differ in all but the sizes of their layers and batches; one that has finished its epochs leaves the others.
 
     Args:
-        models: fully connected ReLU networks from (examples, pixels) to (examples, classes), on one device, alike but
-            for their dropout; see :class:`nbutils.runs.training.Stack`.
+        models: networks from (examples, pixels) to (examples, classes) on one device: fully connected ones with ReLU,
+            alike but for their dropout, see :class:`nbutils.runs.training.Stack`; or one of any other kind, see
+            :class:`nbutils.runs.training.Single`.
         data: what each network trains on: `train_labels`, the labels as given, and images that are prepared alike.
         settings: optimiser and length, of all or of each, with batches of one size. Where training sets differ in size,
             each must be made of whole batches.
@@ -122,7 +123,8 @@ def train(
         How many epochs each network has finished: (0, 0), (1, 1), ..., or (0, 0), (1, 0), ... where they differ.
 
     Raises:
-        ValueError: models, data, settings and seeds are not equally many, or they differ in what must be alike.
+        ValueError: models, data, settings and seeds are not equally many, they differ in what must be alike, or there
+            is more than one of another kind.
 
     Examples:
         >>> from nbutils.data.datasets import load_dataset
@@ -139,7 +141,15 @@ def train(
     courses = [_Course(*one) for one in zip(data, each, seeds, images.first, strict=True)]
     # A batch of one matrix would be multiplied in another way, with other roundings: a twin keeps it company.
     company = stack_size(sum(p.numel() for p in models[0].parameters()), device.type) > 1
-    stack = Stack(models, [one.learning_rate for one in each], [one.weight_decay for one in each])
+    stack: Stack | Single
+    if _stackable(models[0]):
+        stack = Stack(models, [one.learning_rate for one in each], [one.weight_decay for one in each])
+    elif len(models) == 1:
+        stack, company = Single(models[0], each[0].learning_rate, each[0].weight_decay), False
+    else:
+        raise ValueError(
+            f"models of other layers than {STACKED} are trained one at a time, received {len(models)} side by side"
+        )
     there = list(range(len(models)))
     yield tuple(finished)
 
@@ -154,8 +164,9 @@ def train(
         taken = {number: courses[number].take(steps) for number in dict.fromkeys(going)}
         places, labels = (torch.stack([taken[number][part] for number in going]).to(device) for part in (0, 1))
         luck = [courses[number].luck for number in dict.fromkeys(going)]
-        for batch, given in zip(places.split(size, dim=1), labels.split(size, dim=1), strict=True):
-            stack.step(images.prepared(batch), given, _kept(stack, luck, batch))
+        with stack.training(luck):
+            for batch, given in zip(places.split(size, dim=1), labels.split(size, dim=1), strict=True):
+                stack.step(images.prepared(batch), given, _kept(stack, luck, batch))
         over = [number for number in taken if not courses[number].steps_left]
         for number in over:
             finished[number] += 1
@@ -233,9 +244,9 @@ class _Course:
         return taken + self._first, self._labels[taken]
 
 
-def _kept(stack: Stack, luck: Sequence[np.random.Generator], batch: torch.Tensor) -> list[torch.Tensor]:
+def _kept(stack: Stack | Single, luck: Sequence[np.random.Generator], batch: torch.Tensor) -> list[torch.Tensor]:
     """Which outputs of each hidden layer each network keeps under dropout, from that network's own luck."""
-    if not stack.drops:
+    if isinstance(stack, Single) or not stack.drops:
         return []
     kept = []
     for width, shares in zip(stack.widths, stack.dropout, strict=True):
@@ -399,6 +410,11 @@ class Stack:
         self._rates, self._decays = ([values[number] for number in numbers] for values in (self._rates, self._decays))
         self._lay_out(kept)
 
+    @contextmanager
+    def training(self, _luck: Sequence[np.random.Generator]) -> Iterator[None]:
+        """Around steps; nothing has to be done, for dropout is decided by what :meth:`step` is given."""
+        yield
+
     def _lay_out(self, parts: Sequence[Sequence[torch.Tensor]]) -> None:
         """Weights, their slopes and two moments, each in one row of numbers that the optimiser runs through."""
         shapes = [tuple(part.shape) for part in parts[0]]
@@ -471,6 +487,80 @@ class Stack:
         self._steps += 1
 
 
+class Single:
+    """One network of any kind; one step of Adam on cross-entropy, by PyTorch's own slopes.
+
+    Args:
+        model: from (examples, pixels) to (examples, classes).
+        learning_rate: of Adam.
+        weight_decay: see :class:`nbutils.runs.training.TrainingSettings`.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2))
+        >>> one = Single(model, learning_rate=0.001)
+        >>> with one.training([np.random.default_rng(0)]):
+        ...     one.step(torch.rand(1, 5, 3), torch.zeros(1, 5, dtype=torch.int64))
+    """
+
+    def __init__(self, model: nn.Module, learning_rate: float, weight_decay: float = 0.0) -> None:
+        self.model = model
+        self._adam = torch.optim.AdamW(model.parameters(), learning_rate, weight_decay=weight_decay, fused=True)
+
+    def keep(self, _numbers: Sequence[int]) -> None:
+        """One network goes on with itself."""
+
+    @contextmanager
+    def training(self, luck: Sequence[np.random.Generator]) -> Iterator[None]:
+        """In training mode, with dropout from the network's own luck; afterwards in evaluation mode."""
+        with torch.random.fork_rng():
+            torch.manual_seed(int(luck[0].integers(2**62)))
+            self.model.train()
+            try:
+                yield
+            finally:
+                self.model.eval()
+
+    def step(self, inputs: torch.Tensor, labels: torch.Tensor, _kept: Sequence[torch.Tensor] = ()) -> None:
+        """Slopes of one batch, then one step.
+
+        Args:
+            inputs: shape (1, batch, values).
+            labels: classes, shape (1, batch), int64.
+        """
+        self._adam.zero_grad()
+        cross_entropy(self.model(inputs[0]), labels[0]).backward()
+        self._adam.step()
+
+
+@torch.no_grad()
+def settle(model: nn.Module, inputs: Callable[[slice], torch.Tensor], examples: int, size: int = 500) -> None:
+    """Let the batch normalisations of an untrained network know the mean and deviation of what they are given.
+
+    Without it they would take every input for one of mean 0 and deviation 1 until training has begun.
+
+    Args:
+        model: any network; one without batch normalisation is left alone. It is in evaluation mode afterwards.
+        inputs: gives the inputs of some examples.
+        examples: how many there are.
+        size: examples at a time.
+    """
+    norms = [one for one in model.modules() if isinstance(one, nn.modules.batchnorm._BatchNorm)]
+    momentum = [one.momentum for one in norms]
+    if not norms:
+        return
+    model.eval()
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # the mean over all batches, each with the same weight
+        norm.train()
+    for start in range(0, examples, size):
+        model(inputs(slice(start, start + size)))
+    for norm, share in zip(norms, momentum, strict=True):
+        norm.momentum = share
+        norm.num_batches_tracked.zero_()
+    model.eval()
+
+
 def _one_each(value: float | Sequence[float], count: int) -> list[float]:
     return list(value) if isinstance(value, Sequence) else [value] * count
 
@@ -492,13 +582,31 @@ def _adam(
     return partial(adam, values, slopes, first, second, [], taken, fused=True, lr=rate, **options)
 
 
+STACKED = "Linear, ReLU, perhaps Dropout, ..., Linear with biases"
+
+
+def _leaves(model: nn.Module) -> list[nn.Module]:
+    return [module for module in model.modules() if not any(True for _ in module.children())]
+
+
+def _letters(leaves: Sequence[nn.Module]) -> str:
+    """L, R or D for each module of a network that can be part of a stack; else nothing."""
+    letters = "".join({nn.Linear: "L", nn.ReLU: "R", nn.Dropout: "D"}.get(type(leaf), "?") for leaf in leaves)
+    unbiased = any(isinstance(one, nn.Linear) and one.bias is None for one in leaves)
+    return letters if re.fullmatch("(LRD?)*L", letters) and not unbiased else ""
+
+
+def _stackable(model: nn.Module) -> bool:
+    return bool(_letters(_leaves(model)))
+
+
 def _layers(model: nn.Module) -> list[tuple[nn.Linear, float]]:
     """Linear layers in order, each with the dropout that follows it."""
-    leaves = [module for module in model.modules() if not any(True for _ in module.children())]
-    letters = "".join({nn.Linear: "L", nn.ReLU: "R", nn.Dropout: "D"}.get(type(leaf), "?") for leaf in leaves)
-    if not re.fullmatch("(LRD?)*L", letters) or any(isinstance(x, nn.Linear) and x.bias is None for x in leaves):
+    leaves = _leaves(model)
+    letters = _letters(leaves)
+    if not letters:
         names = ", ".join(type(leaf).__name__ for leaf in leaves)
-        raise ValueError(f"a model must be Linear, ReLU, perhaps Dropout, ..., Linear with biases; this has {names}")
+        raise ValueError(f"a model must be {STACKED}; this has {names}")
     found = []
     for place, leaf in enumerate(leaves):
         if isinstance(leaf, nn.Linear):

@@ -176,6 +176,7 @@ def answer_all(
     studies: Mapping[str, Tables],
     questions: Sequence[Question] = QUESTIONS,
     progress: Callable[[int, int], None] | None = None,
+    zoo: int = PROTOCOL.zoo,
 ) -> list[Answer]:
     """Every question put to every data set, with p values adjusted over all confirmatory ones and over all others.
 
@@ -183,6 +184,7 @@ def answer_all(
         studies: tables by name of the data set.
         questions: all of them, unless told; the fewer, the less p values are adjusted.
         progress: called with (answered, questions).
+        zoo: sound networks that a question about the zoo needs.
 
     Returns:
         Answers, data set by data set; a question is left out where a data set has no such networks.
@@ -190,7 +192,7 @@ def answer_all(
     asked = [(name, tables, question) for name, tables in studies.items() for question in questions]
     found = []
     for number, (name, tables, question) in enumerate(asked, 1):
-        if (answer := answer_one(name, tables, question)) is not None:
+        if (answer := answer_one(name, tables, question, zoo)) is not None:
             found.append(answer)
         if progress:
             progress(number, len(asked))
@@ -266,13 +268,13 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def answer_one(dataset: str, tables: Tables, question: Question) -> Answer | None:
+def answer_one(dataset: str, tables: Tables, question: Question, zoo: int = PROTOCOL.zoo) -> Answer | None:
     """One question put to one data set; None where it has no networks of that design."""
     design = "small" if question.design == "zoo" else question.design
     networks, left_out = sound(tables, design, "true")
     if networks.empty and not left_out:
         return None
-    least = PROTOCOL.zoo if question.design == "zoo" else PROTOCOL.runs
+    least = zoo if question.design == "zoo" else PROTOCOL.runs
     estimate, reliability, used = STATISTICS[question.statistic](tables, networks, question)
     left_out += len(networks) - used
     return Answer(dataset, question, estimate, reliability, used, left_out, used >= least)
@@ -356,7 +358,8 @@ def _rank(tables: Tables, networks: pd.DataFrame, question: Question) -> Found:
 
 def _added(tables: Tables, networks: pd.DataFrame, question: Question) -> Found:
     values, reliability = _compared(tables, networks, question)
-    base = values_of(tables, networks, PROTOCOL.baselines).set_index(networks.index).loc[values.index].dropna()
+    base = values_of(tables, networks, PROTOCOL.baselines).set_index(networks.index).loc[values.index]
+    base = base.dropna(axis=1, how="all").dropna()  # a transformer has no path norm
     own, ranks = networks.loc[base.index], base.rank()
     if own["family"].nunique() < 2 * PROTOCOL.folds:
         return NOTHING, reliability, len(base)

@@ -164,9 +164,10 @@ def _together(look: Look) -> dict[str, float]:
 
 def _classes(look: Look) -> dict[str, float]:
     means = class_means(look.activations, look.labels)
+    selectivity = float(class_selectivity(means).mean()) if means.min() >= 0 else float("nan")  # not of a GELU
     return {
         "mutual_information": float(mutual_information(look.fired, look.labels).mean()),
-        "class_selectivity": float(class_selectivity(means).mean()),
+        "class_selectivity": selectivity,
     }
 
 
@@ -198,9 +199,15 @@ def _layers(look: Look) -> dict[str, float]:
 
 
 def _norms(look: Look) -> dict[str, float]:
-    stretch = float(np.log(spectral_norms(look.weights)).sum())
+    if look.weights:
+        spectral, paths = spectral_norms(look.weights), path_norm(look.weights, look.biases)
+    else:
+        from nbutils.runs.norms import module_path_norm, module_spectral_norms
+
+        spectral, paths = module_spectral_norms(look.network), module_path_norm(look.network, look.inputs.shape[1])
+    stretch = float(np.log(spectral).sum())
     return {
-        "path_norm": float(np.log(path_norm(look.weights, look.biases))),
+        "path_norm": float(np.log(paths)),
         "spectral_norm": stretch,
         "normalised_margin": float(look.run["margin"] / np.exp(stretch)),
         "distance": float(np.log(max(look.run["distance"], TINY))),
@@ -209,6 +216,8 @@ def _norms(look: Look) -> dict[str, float]:
 
 
 def _regions(look: Look) -> dict[str, float]:
+    if not look.weights:  # activation regions are followed through fully connected layers only
+        return {"linear_regions": float("nan")}
     found = linear_regions(look.weights, look.biases, look.inputs, look.seed, LINES)
     return {"linear_regions": float(found.mean())}
 
@@ -226,15 +235,11 @@ def _training(look: Look) -> dict[str, float]:
 def _sharpness(look: Look) -> dict[str, float]:
     import torch
 
-    from nbutils.runs.models import build_model
     from nbutils.runs.training import one_thread, worst_sharpness
 
     inputs, labels = map(torch.from_numpy, look.trained_on)
-    network = build_model(look.run["model"], inputs.shape[1], look.run["classes"]).eval()
-    state = (part for both in zip(look.weights, look.biases, strict=True) for part in both)
-    network.load_state_dict(dict(zip(network.state_dict(), map(torch.from_numpy, state), strict=True)))
     with one_thread():
-        return {"worst_sharpness": worst_sharpness(network, inputs, labels)}
+        return {"worst_sharpness": worst_sharpness(look.network, inputs, labels)}
 
 
 def _masks(look: Look) -> dict[str, float]:

@@ -22,6 +22,7 @@ from nbutils.evaluation.ranking import (
 )
 from nbutils.evaluation.reliability import half_probe_reliability
 from nbutils.evaluation.words import NAN, cluster_correlation
+from nbutils.runs.models import hidden_widths
 from nbutils.second.answers import FEWEST, sound, values_of
 from nbutils.second.candidates import CANDIDATES, Candidate
 from nbutils.second.networks import PARTS, Tables
@@ -51,8 +52,8 @@ def zoo_axes(networks: pd.DataFrame) -> pd.DataFrame:
     Returns:
         Same index; width and depth are read from the name of the model.
     """
-    layers = networks["model"].str.removeprefix("mlp:").str.split("-")
-    shape = {"width": layers.str[0].astype(int), "depth": layers.str.len()}
+    layers = networks["model"].map(hidden_widths)
+    shape = {"width": layers.map(lambda widths: widths[0]), "depth": layers.map(len)}
     found = pd.DataFrame({name: shape[name] if name in SHAPE else networks[name] for name in AXES})
     return found.loc[:, found.nunique() > 1]
 

@@ -22,7 +22,7 @@ from nbutils.data.datasets import label_noise, load_dataset, probe_halves
 from nbutils.entropy import active_entropy, block_entropy
 from nbutils.graphs import activation_pattern_graph
 from nbutils.measures import MeasureSpec, measure_matched
-from nbutils.runs.models import parameter_count, stack_size
+from nbutils.runs.models import hidden_widths, parameter_count, stack_size, takes_images
 from nbutils.runs.run import Run, run_address, run_once, run_together
 from nbutils.runs.spec import RunSpec
 from nbutils.second.candidates import CANDIDATES, Candidate
@@ -31,6 +31,7 @@ from nbutils.second.zoo import LEAST_IMAGES, ZOOS, Member, zoo_members
 from nbutils.study.extras import extra, extra_code
 from nbutils.study.results import CONDITIONS, NOISE_LEVELS, run_rows
 from nbutils.study.study import run_stacks
+from nbutils.support.checks import shown
 from nbutils.support.code import code_digest
 from nbutils.support.files import is_file, read_parquet, replace_file
 from nbutils.support.machine import default_jobs
@@ -38,6 +39,9 @@ from nbutils.support.provenance import digest_of, environment, provenance
 from nbutils.support.store import Store
 
 __all__ = [
+    "ARCHITECTURES",
+    "MLP",
+    "Architecture",
     "Network",
     "Tables",
     "compute",
@@ -74,6 +78,49 @@ PARTS = ("whole", "first", "second")  # of a probe: all of it, and two halves
 
 
 @dataclass(frozen=True)
+class Architecture:
+    """A kind of network that the questions are put to beside fully connected ones; fewer networks, for they are slower.
+
+    Attributes:
+        title: what a page calls it.
+        model: of the runs and the grid.
+        small: of a quick study.
+        about: what it is, in words.
+    """
+
+    title: str
+    model: str
+    small: str
+    about: str
+
+
+ARCHITECTURES: Mapping[str, Architecture] = {
+    "vgg": Architecture(
+        "VGG-like network",
+        "vgg:24-24-48-48-96-96",
+        "vgg:8-16",
+        "six 3x3 convolutions with batch normalisation in three stages; a neuron is a channel, averaged over positions",
+    ),
+    "resnet": Architecture(
+        "ResNet-20",
+        "resnet:20-16",
+        "resnet:8-8",
+        "the residual network of He et al. (2016) for CIFAR; a neuron is a channel after a ReLU, averaged over "
+        "positions",
+    ),
+    "vit": Architecture(
+        "vision transformer",
+        "vit:64-4",
+        "vit:32-2",
+        "four blocks on patches of 4x4 pixels; a neuron is a hidden unit of a block's MLP, averaged over patches",
+    ),
+}
+ARCHITECTURE_SEEDS, ARCHITECTURE_EPOCHS, ARCHITECTURE_IMAGES = 8, 12, 5000
+ARCHITECTURE_LEVELS = ("true", "mixed:0.25", "mixed:0.5", "random")  # of the grid, each with `GRID_SEEDS` networks
+MLP = "mlp"
+
+
+@dataclass(frozen=True)
 class Network:
     """One network of the study and what it is for.
 
@@ -96,24 +143,28 @@ class Network:
     costly: bool = False
 
 
-def networks_of(dataset: str, quick: bool = False) -> list[Network]:
+def networks_of(dataset: str, quick: bool = False, architecture: str = MLP) -> list[Network]:
     """All networks of the second study of a data set.
 
     Args:
         dataset: its name.
         quick: a few small networks of every kind, which show that all works and decide nothing.
+        architecture: "mlp", or key of `ARCHITECTURES`.
 
     Returns:
-        Runs with all three label conditions, the grid of label noise, networks that memorise, and the zoos.
+        Runs with all three label conditions, the grid of label noise, networks that memorise, and the zoos; of other
+        architectures than the MLP fewer, and none that memorise.
 
     Raises:
-        ValueError: no such data set, or a folder with too few images.
+        ValueError: no such data set or architecture, or a folder with too few images.
 
     Examples:
         >>> networks = networks_of("digits")
         >>> len(networks), networks[0].designs
         (60, ('runs', 'grid'))
     """
+    if architecture != MLP:
+        return _of_architecture(dataset, quick, architecture)
     own = parse_name(dataset).path is not None
     whole, grid = SIZED.get(dataset, dataset), GRIDS.get(dataset, SIZED.get(dataset, dataset))
     shared = {"preprocessing": "standard", **(QUICK if quick else OWN.get(dataset, PAPER))}
@@ -127,13 +178,41 @@ def networks_of(dataset: str, quick: bool = False) -> list[Network]:
             designs[RunSpec(dataset=grid, labels=labels, seed=seed, **part | shared)].append("grid")
     for seed in () if quick else range(GRID_SEEDS):
         designs[RunSpec(dataset=grid, seed=seed, **part | shared | MEMORISING)].append("memorising")
-    found = [Network(run, tuple(parts), _half(run)) for run, parts in designs.items()]
+    found = _for_all(designs)
     for kind in ("small",) if quick else ZOOS_OF.get(dataset, OWN_ZOOS if own else tuple(ZOOS)):
         members = zoo_members(dataset, kind, quick)
         neurons = min(_half(member.run) for member in members)
         chosen = _costly(members) if dataset == COSTLY_ON and kind == "small" and not quick else ()
         found += [Network(m.run, (kind,), neurons, m.family, m.axis, m.configuration, m in chosen) for m in members]
     return found
+
+
+def _for_all(designs: Mapping[RunSpec, Sequence[str]]) -> list[Network]:
+    return [Network(run, tuple(parts), _half(run)) for run, parts in designs.items()]
+
+
+def _of_architecture(dataset: str, quick: bool, architecture: str) -> list[Network]:
+    if architecture not in ARCHITECTURES:
+        known = ", ".join([MLP, *ARCHITECTURES])
+        raise ValueError(f"architecture must be one of {known}, received {shown(architecture)}")
+    own, part = ARCHITECTURES[architecture], GRIDS.get(dataset, SIZED.get(dataset, dataset))
+    shared: dict[str, Any] = {"dataset": part, "model": own.model, "epochs": ARCHITECTURE_EPOCHS}
+    most, seeds = ARCHITECTURE_IMAGES, dict.fromkeys(ARCHITECTURE_LEVELS, GRID_SEEDS)
+    seeds["true"] = ARCHITECTURE_SEEDS
+    if quick:
+        shared, most = {**shared, "model": own.small, "epochs": QUICK["epochs"]}, LEAST_IMAGES
+        seeds = {labels: QUICK_SEEDS if labels == "true" else 1 for labels in ARCHITECTURE_LEVELS}
+    if len(load_dataset(part).train_true) > most:
+        shared["examples"] = most
+    designs: dict[RunSpec, list[str]] = {}
+    for labels, count in seeds.items():
+        for seed in range(count):
+            named = [name for name, there in (("runs", labels in CONDITIONS), ("grid", seed < GRID_SEEDS)) if there]
+            designs[RunSpec(labels=labels, seed=seed, **shared)] = named
+    members = zoo_members(part, architecture, quick)
+    neurons = min(_half(member.run) for member in members)
+    zoo = [Network(m.run, ("small",), neurons, m.family, m.axis, m.configuration) for m in members]
+    return _for_all(designs) + zoo
 
 
 # Weight masks and trees take a minute of a network and more: they are taken on one data set, on these families, and of
@@ -148,8 +227,6 @@ def _costly(members: Sequence[Member]) -> list[Member]:
 
 def _half(run: RunSpec) -> int:
     """How many neurons every sound network of this kind has active."""
-    from nbutils.runs.models import hidden_widths
-
     return round(PROTOCOL.matched * sum(hidden_widths(run.model)))
 
 
@@ -189,8 +266,9 @@ def _stacks(networks: Iterable[Network], jobs: int) -> Iterator[tuple[Network, .
         alike[network.run.alike()].append(network)
     for spec, group in alike.items():
         data = load_dataset(spec.dataset)
-        parameters = parameter_count(spec.model, data.train_pixels.shape[1], len(data.classes))
-        size = min(stack_size(parameters, spec.device), -(-len(group) // jobs))
+        parameters = parameter_count(spec.model, data.image_shape, len(data.classes))
+        most = 1 if takes_images(spec.model) else stack_size(parameters, spec.device)
+        size = min(most, -(-len(group) // jobs))
         group.sort(key=lambda one: -one.run.epochs * (one.run.examples or len(data.train_labels)))
         yield from (tuple(group[start : start + size]) for start in range(0, len(group), size))
 

@@ -20,6 +20,7 @@ from nbutils.second.answers import FEWEST, TABLE, answer_all, answer_table, soun
 from nbutils.second.candidates import CANDIDATES
 from nbutils.second.leaderboard import BOARD, leaderboard
 from nbutils.second.networks import (
+    MLP,
     Network,
     Tables,
     compute,
@@ -30,6 +31,7 @@ from nbutils.second.networks import (
     tables_of,
     write_tables,
 )
+from nbutils.second.questions import PROTOCOL
 from nbutils.second.zoo import LEAST_IMAGES, ZOOS
 from nbutils.support.arguments import checked
 from nbutils.support.checks import shown
@@ -47,9 +49,11 @@ __all__ = [
     "replicate",
     "require_fit",
     "second_tables",
+    "study_name",
     "time_left",
 ]
 
+SLICE = 60  # sound networks that a question about the zoo of another architecture needs; said to be exploratory
 SECOND = Path("book/results/second")
 DESIGN_ORDER = ("runs", "grid", "memorising", *ZOOS)  # in which they are computed
 RULES_COMMIT = "e87d438"  # fixed the questions, before any network that answers them
@@ -73,6 +77,16 @@ def folder_name(dataset: str) -> str:
     asked = parse_name(dataset)
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", f"folder-{asked.path.name}" if asked.path else dataset)
     return plain.strip("-")[:80] or "folder"
+
+
+def study_name(dataset: str, architecture: str = MLP) -> str:
+    """What tables of a study are told apart by.
+
+    Examples:
+        >>> study_name("kmnist"), study_name("cifar10", "resnet")
+        ('kmnist', 'cifar10-resnet')
+    """
+    return dataset if architecture == MLP else f"{dataset}-{architecture}"
 
 
 @checked
@@ -136,9 +150,11 @@ def forecast(networks: Sequence[Network], studies: Sequence[Tables]) -> float:
     return float(sum(known.get(one.designs[0], known.mean()) for one in networks))
 
 
-def missing_networks(dataset: str, folder: Path, designs: Sequence[str] | None, add: bool) -> list[Network]:
+def missing_networks(
+    dataset: str, folder: Path, designs: Sequence[str] | None, add: bool, architecture: str = MLP
+) -> list[Network]:
     """Networks that :func:`replicate` would train or measure, given the same."""
-    networks = networks_of(dataset)
+    networks = networks_of(dataset, architecture=architecture)
     held = _held(folder, load_dataset(dataset), networks) if add else None
     there = _whole(held, networks)
     return [one for one in _lacked(networks, wanted_designs(networks, designs), there) if not is_done(one)]
@@ -185,6 +201,7 @@ def replicate(
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     say: Callable[[str], None] | None = None,
+    architecture: str = MLP,
 ) -> Tables:
     """Train and measure what is missing, and write tables, answers and leaderboard of a data set.
 
@@ -201,6 +218,7 @@ def replicate(
         jobs: processes; None means one per core.
         progress: called with (finished, missing) as networks of a design finish.
         say: called with a line on each step.
+        architecture: see :func:`nbutils.second.networks.networks_of`.
 
     Returns:
         The tables.
@@ -209,7 +227,7 @@ def replicate(
         ValueError: the data do not fit, no such design, or the folder's tables are of other images, or would be lost.
     """
     data = require_fit(dataset)
-    networks, say = networks_of(dataset, quick), say or (lambda _line: None)
+    networks, say = networks_of(dataset, quick, architecture), say or (lambda _line: None)
     wanted = wanted_designs(networks, designs)
     held = _held(folder, data, networks)
     if not add and held is not None:
@@ -225,7 +243,7 @@ def replicate(
         write_tables(folder, _joined(held, found))
     say("answers and leaderboard")
     tables = read_tables(folder)  # in the order of the files, so that the same tables give the same last digit
-    conclude(dataset, folder, tables)
+    conclude(dataset, folder, tables, architecture)
     return tables
 
 
@@ -251,9 +269,10 @@ def _has_families(zoo: pd.DataFrame) -> bool:
     return zoo["family"].nunique() >= FEWEST
 
 
-def conclude(dataset: str, folder: Path, tables: Tables) -> None:
+def conclude(dataset: str, folder: Path, tables: Tables, architecture: str = MLP) -> None:
     """Write the answers of a data set, and its leaderboard where its zoo is large enough, beside its tables."""
-    answers = answer_table(answer_all({dataset: tables}))
+    least = PROTOCOL.zoo if architecture == MLP else SLICE
+    answers = answer_table(answer_all({study_name(dataset, architecture): tables}, zoo=least))
     replace_file(folder / TABLE, answers.to_csv(index=False).encode())
     if _has_families(sound(tables, "small", "true")[0]):
         replace_file(folder / BOARD, leaderboard(tables).to_csv(index=False).encode())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from nbutils.runs.spec import RunSpec
 from nbutils.support.arguments import checked
 from nbutils.support.checks import shown
 
-__all__ = ["AXES", "LEAST_IMAGES", "ZOOS", "Member", "Zoo", "zoo_members"]
+__all__ = ["AXES", "LEAST_IMAGES", "SLICES", "ZOOS", "Member", "Zoo", "zoo_members"]
 
 # Numbers of images are multiples of the largest batch: networks that take whole batches can be trained side by side.
 AXES: Mapping[str, tuple[Any, ...]] = {
@@ -32,7 +32,24 @@ BATCH = max(AXES["batch_size"])
 STEP = 3  # from one number of images to the next
 LEAST_IMAGES = STEP**2 * BATCH  # training images without which a zoo cannot be made
 # A quick zoo shows that all works: small networks that train for a moment. It decides nothing.
+QUICK_CHANNELS = (16, 32, 48)
 QUICK = {"epochs": (1, 2, 4), "width": (24, 36, 48), "examples": (BATCH, STEP * BATCH, LEAST_IMAGES)}
+
+
+def _mlp(width: int, depth: int) -> str:
+    return "mlp:" + "-".join(map(str, [width, width // 2, width // 2][:depth]))
+
+
+def _vgg(width: int, depth: int) -> str:
+    return "vgg:" + "-".join(str(width * 2**stage) for stage in range(3) for _ in range(depth))
+
+
+def _resnet(width: int, depth: int) -> str:
+    return f"resnet:{depth}-{width}"
+
+
+def _vit(width: int, depth: int) -> str:
+    return f"vit:{width}-{depth}"
 
 
 @dataclass(frozen=True)
@@ -47,6 +64,8 @@ class Zoo:
         seeds: networks of every configuration.
         fixed: parameters of a run that all share.
         about: what it is, in words.
+        values: of axes that go through others than those of `AXES`.
+        model: name of the model of a width and a depth.
     """
 
     axes: tuple[str, ...]
@@ -54,6 +73,8 @@ class Zoo:
     seeds: int
     fixed: Mapping[str, Any]
     about: str
+    values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    model: Callable[[int, int], str] = _mlp
 
     @property
     def size(self) -> int:
@@ -76,6 +97,37 @@ ZOOS: Mapping[str, Zoo] = {
         2,
         {"epochs": 100, "stop_loss": 0.1},
         "as the first, each trained until its training loss is at most 0.1 nats, for 100 epochs at most",
+    ),
+}
+FEWER = (3, 8, 20)  # epochs: these networks take longer than an MLP
+# Zoos of other architectures: smaller, for they answer at a tenth of the speed. One network of each configuration.
+SLICES: Mapping[str, Zoo] = {
+    "vgg": Zoo(
+        tuple(AXES),
+        3,
+        1,
+        {},
+        "three stages of one to three convolutions, the first of 24 to 40 channels",
+        {"epochs": FEWER, "width": (24, 32, 40)},
+        _vgg,
+    ),
+    "resnet": Zoo(
+        tuple(AXES),
+        3,
+        1,
+        {},
+        "8, 14 or 20 layers, the first stage of 12 to 20 channels",
+        {"epochs": FEWER, "width": (12, 16, 20), "depth": (8, 14, 20)},
+        _resnet,
+    ),
+    "vit": Zoo(
+        tuple(AXES),
+        3,
+        1,
+        {},
+        "two to six blocks, tokens of 48 to 96 values",
+        {"epochs": FEWER, "width": (48, 64, 96), "depth": (2, 4, 6)},
+        _vit,
     ),
 }
 # A zoo of CIFAR-10 trains on images beyond the 10,000 that earlier networks and pilots were trained on.
@@ -108,7 +160,7 @@ def zoo_members(dataset: str, kind: str = "small", quick: bool = False) -> list[
 
     Args:
         dataset: name of a data set. The numbers of training images shrink with one that has fewer than 5,760.
-        kind: key of `ZOOS`.
+        kind: key of `ZOOS` or, of other architectures, of `SLICES`.
         quick: one family along each axis and one seed of each configuration, all of them small.
 
     Returns:
@@ -122,12 +174,14 @@ def zoo_members(dataset: str, kind: str = "small", quick: bool = False) -> list[
         >>> len(members), members[0].run.model, len({m.family for m in members})
         (108, 'mlp:512-512', 18)
     """
-    if kind not in ZOOS:
-        raise ValueError(f"kind must be one of {', '.join(ZOOS)}, received {shown(kind)}")
-    zoo, rng, found = ZOOS[kind], np.random.default_rng(SEED), []
+    known = {**ZOOS, **SLICES}
+    if kind not in known:
+        raise ValueError(f"kind must be one of {', '.join(known)}, received {shown(kind)}")
+    zoo, rng, found = known[kind], np.random.default_rng(SEED), []
+    axes = {**AXES, **zoo.values}
     if quick:
         zoo = replace(zoo, families=1, seeds=1)
-    axes = {**AXES, **(QUICK if quick else {})}
+        axes |= QUICK if kind in ZOOS else {**QUICK, "width": QUICK_CHANNELS}
     asked = parse_name(dataset)
     if asked.path is not None or asked.thousands is not None:  # others have as many as the axes ask for
         axes["examples"] = _as_many_as_there_are(dataset, axes["examples"])
@@ -137,7 +191,8 @@ def zoo_members(dataset: str, kind: str = "small", quick: bool = False) -> list[
         for place, value in enumerate(axes[axis]):
             settings = {name: at for name, at in {**base, axis: value}.items() if name in zoo.axes}
             for seed in range(zoo.seeds):
-                spec = _spec(POOLS.get(dataset, dataset), settings, zoo.fixed, zoo.seeds * family + seed)
+                pool = POOLS.get(dataset, dataset)
+                spec = _spec(pool, settings, zoo, zoo.seeds * family + seed)
                 found.append(Member(spec, family, axis, 3 * family + place, settings))
     return found
 
@@ -151,11 +206,10 @@ def _as_many_as_there_are(dataset: str, wanted: tuple[int, ...]) -> tuple[int, .
     return tuple(fewest * STEP**place for place in range(len(wanted)))
 
 
-def _spec(dataset: str, settings: Mapping[str, Any], fixed: Mapping[str, Any], seed: int) -> RunSpec:
+def _spec(dataset: str, settings: Mapping[str, Any], zoo: Zoo, seed: int) -> RunSpec:
     parse_name(dataset)
     own = {name: value for name, value in settings.items() if name not in SHAPE}
     if set(SHAPE) <= set(settings):
-        width = settings["width"]
-        own["model"] = "mlp:" + "-".join(map(str, [width, width // 2, width // 2][: settings["depth"]]))
+        own["model"] = zoo.model(settings["width"], settings["depth"])
     shared = {"dataset": dataset, "preprocessing": "standard", "every_epoch": False, "seed": seed}
-    return RunSpec(**shared, **own, **fixed)
+    return RunSpec(**shared, **own, **zoo.fixed)

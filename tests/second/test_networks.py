@@ -15,12 +15,15 @@ from nbutils.data.datasets import held_out_probe, load_dataset, probe_halves
 from nbutils.graphs import activation_pattern_graph
 from nbutils.measures import class_cells, measure_matched
 from nbutils.runs.looks import look_at
+from nbutils.runs.models import hidden_widths
 from nbutils.runs.run import run_once
 from nbutils.runs.spec import RunSpec
 from nbutils.second import networks as module
+from nbutils.second.answers import joint_answers, read_answers, values_of
 from nbutils.second.candidates import CANDIDATES, FAMILIES, NEEDS, ONE_NULL
-from nbutils.second.networks import Network, compute, is_done, measured, networks_of, tables_of
+from nbutils.second.networks import ARCHITECTURES, Network, compute, is_done, measured, networks_of, tables_of
 from nbutils.second.questions import PROTOCOL
+from nbutils.second.replication import conclude
 
 SMALL = RunSpec(dataset="digits", model="mlp:24-16", epochs=2, preprocessing="standard")
 
@@ -172,3 +175,40 @@ def test_the_study_of_every_data_set_is_whole():
         assert count["grid"] == 40
         assert all(one.run.preprocessing == "standard" for one in networks)
         assert all(one.neurons <= module._half(one.run) for one in networks)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_other_architectures_have_fewer_networks_and_the_same_designs(architecture):
+    found = networks_of("digits", architecture=architecture)
+    counts = {design: sum(design in one.designs for one in found) for design in ("runs", "grid", "small")}
+    assert counts == {"runs": 8 + 5 + 5, "grid": 4 * 5, "small": 72}
+    assert len({one.run for one in found}) == len(found) == 8 + 15 + 72
+    zoo = [one for one in found if one.designs == ("small",)]
+    assert len({one.family for one in zoo}) == 24
+    assert {one.run.model.partition(":")[0] for one in found} == {architecture}
+    assert all(one.neurons <= sum(hidden_widths(one.run.model)) / 2 for one in found)
+    assert not any(one.costly for one in found)
+
+
+def test_an_unknown_architecture_is_refused_by_name():
+    with pytest.raises(ValueError, match="architecture must be one of mlp, vgg, resnet, vit, received 'rnn'"):
+        networks_of("digits", architecture="rnn")
+
+
+@pytest.mark.slow(25)
+def test_other_architectures_take_the_same_way_to_answers(tmp_path):
+    """A few small transformers, measured, answered and judged; measures that they lack are left out."""
+    networks = [one for one in networks_of("digits", quick=True, architecture="vit") if "runs" in one.designs][:3]
+    zoo = [one for one in networks_of("digits", quick=True, architecture="vit") if "small" in one.designs][:9]
+    compute(networks + zoo, jobs=2)
+    tables = tables_of(networks + zoo)
+    assert set(tables.networks["status"]) == {"done"}
+    values = values_of(tables, tables.networks, ["path_norm", "spectral_norm", "class_selectivity", "modularity"])
+    assert values["path_norm"].isna().all()
+    assert values["class_selectivity"].isna().all()
+    assert values[["spectral_norm", "modularity"]].notna().all(axis=None)
+    conclude("digits", tmp_path, tables, "vit")
+    answers = read_answers(tmp_path)
+    assert set(answers["dataset"]) == {"digits-vit"}
+    assert answers.loc[answers["question"] == "H2 performance", "networks"].item() > 0
+    assert not joint_answers([answers])[0].confirmatory

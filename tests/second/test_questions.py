@@ -118,5 +118,7 @@ def test_shapes_of_networks_follow_width_and_depth():
 
 
 def test_another_kind_of_zoo_is_refused():
-    with pytest.raises(ValueError, match="kind must be one of small, paper, one loss, received 'large'"):
+    with pytest.raises(
+        ValueError, match="kind must be one of small, paper, one loss, vgg, resnet, vit, received 'large'"
+    ):
         zoo_members("digits", "large")

@@ -54,7 +54,7 @@ def few(monkeypatch) -> None:
     """Of the quick study only some networks of every design."""
     original = networks_of
 
-    def chosen(dataset: str, quick: bool = False) -> list:
+    def chosen(dataset: str, quick: bool = False, architecture: str = "mlp") -> list:
         networks = original(dataset, quick)
         true = [one for one in networks if "runs" in one.designs and one.run.labels == "true"]
         wrong = [one for one in networks if "runs" in one.designs and one.run.labels != "true" and one.run.seed == 0]
@@ -117,10 +117,10 @@ def test_a_data_set_brought_by_hand(by_hand, few, tmp_path, monkeypatch, capsys)
 def test_costly_measures_are_added_to_networks_that_tables_hold_without_them(own_store, tmp_path, monkeypatch):
     plain = [one for one in networks_of("digits", quick=True) if "grid" in one.designs][:3]
     asked = [replace(plain[0], costly=True), *plain[1:]]
-    monkeypatch.setattr(replication, "networks_of", lambda *_: plain)
+    monkeypatch.setattr(replication, "networks_of", lambda *_, **__: plain)
     first = replicate("digits", tmp_path, ["grid"], jobs=1)
     assert not first.costs["entry"].isin(replication.COSTLY).any()
-    monkeypatch.setattr(replication, "networks_of", lambda *_: asked)
+    monkeypatch.setattr(replication, "networks_of", lambda *_, **__: asked)
     assert replication.missing_networks("digits", tmp_path, ["grid"], add=True) == asked[:1]
     said = []
     second = replicate("digits", tmp_path, ["grid"], add=True, jobs=1, say=said.append)
