@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -343,6 +346,8 @@ class Watch:
         spec: how communities are measured.
         layout: where a layer's type does not tell how its output is read, see
             :func:`nbutils.capturing.layouts.read_layers`.
+        log: where every snapshot is written at once: a path that ends in `.csv`, to which rows are added, or anything
+            with TensorBoard's `add_scalar`, such as a `SummaryWriter`; None keeps them in :attr:`table` alone.
 
     Raises:
         ValueError: no layer matches, shapes disagree, or an argument is out of range.
@@ -364,6 +369,7 @@ class Watch:
         rule: str = "top-decile",
         spec: MeasureSpec | None = None,
         layout: Layout = "auto",
+        log: Any = None,
     ) -> None:
         names, functions = wanted_layers(model, layers)
         read_layers(model, names, layout, calls=bool(functions))
@@ -376,6 +382,7 @@ class Watch:
         self.inputs = gather(inputs)
         self.labels = None if labels is None else as_labels(labels, len(self.inputs))
         self.spec = spec or MeasureSpec()
+        self._log = _log_of(log)
         self._rows: list[dict[str, Any]] = []
 
     def snapshot(self, **facts: Any) -> dict[str, Any]:
@@ -390,8 +397,8 @@ class Watch:
             this snapshot cost.
 
         Raises:
-            ValueError: a fact has the name of a measure; or the network cannot be captured, see
-                :func:`nbutils.capturing.hooks.capture_activations`.
+            ValueError: a fact has the name of a measure; the network cannot be captured, see
+                :func:`nbutils.capturing.hooks.capture_activations`; or the log has other columns.
         """
         start = time.perf_counter()
         layers = list(capture_activations(self.model, self.inputs, self.layers, layout=self.layout).values())
@@ -405,6 +412,7 @@ class Watch:
             raise ValueError(f"{taken[0]!r} is the name of a measure; give the fact {facts[taken[0]]!r} another name")
         row = {**facts, **row}
         self._rows.append(row)
+        self._log(row, facts.get("epoch", len(self._rows) - 1))
         return row
 
     @property
@@ -413,25 +421,76 @@ class Watch:
         return pd.DataFrame(self._rows)
 
     def callback(self) -> Any:
-        """A callback in the manner of Lightning that takes a snapshot after every training epoch.
+        """A callback for Lightning's Trainer and for that of Hugging Face: a snapshot before training, one per epoch.
 
-        It needs no Lightning; pass it in `Trainer(callbacks=[watch.callback()])`, or call its `on_train_epoch_end`.
+        Pass it in `Trainer(callbacks=[watch.callback()])` of either library; neither is needed here. Each snapshot has
+        the number of finished epochs as `epoch`. Where several processes train one network, the first one looks.
         """
         return _Callback(self)
 
 
+def _log_of(log: Any) -> Callable[[dict[str, Any], Any], None]:
+    """What writes a row and the step that it is of."""
+    if log is None:
+        return lambda _row, _step: None
+    if callable(getattr(log, "add_scalar", None)):
+        return partial(_add_scalars, log)
+    if not isinstance(log, str | Path) or Path(log).suffix != ".csv":
+        raise ValueError(f"log must be a path that ends in .csv, or have add_scalar, received {shown(log)}")
+    if not Path(log).parent.is_dir():
+        raise ValueError(f"log must be in a folder that is there, received {shown(str(log))}")
+    return partial(_add_line, Path(log))
+
+
+def _add_scalars(writer: Any, row: dict[str, Any], step: Any) -> None:
+    for name, value in row.items():
+        if is_number(value):  # what is not defined is left out
+            writer.add_scalar(f"nbutils/{name}", value, step)
+
+
+def _add_line(path: Path, row: dict[str, Any], _step: Any) -> None:
+    line, new = io.StringIO(), not path.exists() or not path.stat().st_size
+    table = csv.DictWriter(line, list(row), lineterminator="\n")
+    if new:
+        table.writeheader()
+    else:
+        with path.open(newline="", encoding="utf-8") as there:
+            if (known := next(csv.reader(there), [])) != list(row):
+                raise ValueError(f"log {path} has other columns ({shown(known)}) than this snapshot; use another file")
+    table.writerow(row)
+    with path.open("a", encoding="utf-8") as file:  # whole lines, so that a crash leaves whole rows
+        file.write(line.getvalue())
+
+
 class _Callback:
-    """Answers to every hook that Lightning may call, and acts on one."""
+    """Answers to every hook that Lightning or Hugging Face's Trainer may call, and acts on four."""
 
     state_key = "nbutils.Watch"
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
 
+    def on_train_start(self, trainer: Any, *_: Any) -> None:
+        """Of Lightning."""
+        if trainer.is_global_zero:
+            self._watch.snapshot(epoch=int(trainer.current_epoch))
+
     def on_train_epoch_end(self, trainer: Any, *_: Any) -> None:
-        self._watch.snapshot(epoch=int(trainer.current_epoch) + 1)
+        """Of Lightning."""
+        if trainer.is_global_zero:
+            self._watch.snapshot(epoch=int(trainer.current_epoch) + 1)
+
+    def on_train_begin(self, _args: Any, state: Any, _control: Any, **_options: Any) -> None:
+        """Of Hugging Face."""
+        self.on_epoch_end(None, state, None)
+
+    def on_epoch_end(self, _args: Any, state: Any, _control: Any, **_options: Any) -> None:
+        """Of Hugging Face, which counts epochs in parts."""
+        if state.is_world_process_zero:
+            self._watch.snapshot(epoch=round(state.epoch or 0))
 
     def state_dict(self) -> dict[str, Any]:
+        """Nothing is kept in checkpoints."""
         return {}
 
     def __getattr__(self, name: str) -> Callable[..., None]:

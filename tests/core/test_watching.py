@@ -276,12 +276,13 @@ def test_the_callback_answers_every_hook_and_acts_on_one(net):
     watch = Watch(net, torch.randn(50, 6), layers="1")
     callback = watch.callback()
     callback.setup(None, net, stage="fit")
-    callback.on_fit_start(None, net)
+    callback.on_train_start(SimpleNamespace(current_epoch=0, is_global_zero=True), net)
     for epoch in range(2):
         callback.on_train_batch_end(None, net, None, None, 0)
-        callback.on_train_epoch_end(SimpleNamespace(current_epoch=epoch), net)
+        for first in (True, False):  # of two processes, one looks
+            callback.on_train_epoch_end(SimpleNamespace(current_epoch=epoch, is_global_zero=first), net)
     callback.teardown(None, net, stage="fit")
-    assert watch.table["epoch"].tolist() == [1, 2]
+    assert watch.table["epoch"].tolist() == [0, 1, 2]
     assert callback.state_dict() == {}
     with pytest.raises(AttributeError):
         callback.nonsense  # noqa: B018
