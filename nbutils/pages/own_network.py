@@ -1,6 +1,9 @@
-"""The page about one network that somebody brought: its layers beside references, its graph, what one may conclude."""
+"""Pages about networks that somebody brought: one with layers, graph and references, or several over their depth."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import networkx as nx
@@ -12,15 +15,33 @@ from matplotlib.figure import Figure
 from nbutils.own.measure import COUNTS, WHOLE, Measured, measure
 from nbutils.pages.answering import open_all
 from nbutils.second.answers import sound, values_of
+from nbutils.support.checks import shown
 from nbutils.support.display import GREY, INK, Html, callout, figure_style, format_number, show_table
 
-__all__ = ["graph_figure", "layers_figure", "open_measured", "show_found", "show_references"]
+__all__ = [
+    "by_depth",
+    "depth_figure",
+    "graph_figure",
+    "layers_figure",
+    "open_measured",
+    "open_outside",
+    "show_found",
+    "show_outside",
+    "show_references",
+]
 
 COLOURS = ("#3b82c4", "#d97a1a", "#2a9d6f", "#a35cc4", "#c8463c", "#b08d2f", "#4aa8b5", "#8c6d5a")
 KINDS = (("untrained", "#d97a1a", "untrained twins"), ("noise", GREY, "the network on noise"))
 TITLES = {
     "excess": "Q beyond chance",
     "remainder": "remainder beyond classes",
+    "active_entropy": "binned entropy (bits)",
+}
+OUTSIDE = Path("book/results/outside")
+PANELS = {
+    "excess": "Q beyond chance",
+    "class_part": "class preference",
+    "remainder": "remainder",
     "active_entropy": "binned entropy (bits)",
 }
 WORDS = {
@@ -157,3 +178,80 @@ def _committed(found: Measured) -> dict[str, tuple[float, float]]:
         rows.append(values_of(one.tables, networks, names))
     values = pd.concat(rows) if rows else pd.DataFrame()
     return {name: tuple(np.quantile(v, (0.05, 0.95))) for name in values if len(v := values[name].dropna())}
+
+
+def open_outside(tables: str = "") -> dict[str, Measured]:
+    """What `python -m nbutils measure` found of networks from elsewhere, those with fewer neurons first.
+
+    Args:
+        tables: folder with a folder for each; empty for the committed ones.
+
+    Raises:
+        FileNotFoundError: there is none; says how to make one.
+    """
+    own = next((place for place in (Path(), Path("..")) if (place / OUTSIDE).is_dir()), Path(__file__).parents[2])
+    folder = Path(tables) if tables else own / OUTSIDE
+    found = [Measured.load(path.parent) for path in sorted(folder.glob("*/table.parquet"))]
+    if not found:
+        raise FileNotFoundError(
+            f"{shown(str(folder))} has no network; run python -m nbutils measure --into {folder}/NAME"
+        )
+    return {_called(one): one for one in sorted(found, key=lambda one: one.about["parameters"])}
+
+
+def _called(found: Measured) -> str:
+    """The factory's name, as in `file.py:factory`."""
+    return str(found.about["name"]).rpartition(":")[2]
+
+
+def by_depth(found: Measured, measure: str) -> pd.DataFrame:
+    """One measure of every single layer, in the order in which they run; `depth` goes from 0 to 1."""
+    rows = found.table[(found.table["measure"] == measure) & (found.table["layer"] != WHOLE)]
+    return rows.assign(depth=np.linspace(0, 1, len(rows))).reset_index(drop=True)
+
+
+def show_outside(found: Mapping[str, Measured]) -> Html:
+    """The box that the page opens with: of each network what the whole of it says, and how many layers agree."""
+    parts = []
+    for name, one in found.items():
+        whole = {measure: row_of(one, measure) for measure in ("excess", "class_part", "remainder")}
+        value, part, rest = (format_number(row["value"], 2) for row in whole.values())
+        low, high = (format_number(whole["excess"][f"untrained_{end}"], 2) for end in ("low", "high"))
+        layers = by_depth(one, "excess")
+        known = layers[layers["word"] != "unknown"]
+        parts.append(
+            f"**{name}**: Q lies {value} beyond chance, *{whole['excess']['word']}* {one.about['twins']} untrained "
+            f"twins ({low} to {high}) and noise; class preference is {part} of it, the remainder {rest} "
+            f"(*{whole['remainder']['word']}* its references). Layers above: {(known['word'] == 'above').sum()} of "
+            f"{len(known)} wide enough to be measured."
+        )
+    words = {row_of(one, "excess")["word"] for one in found.values()}
+    return callout("What the command says", " ".join(parts), "supported" if words == {"above"} else "inconclusive")
+
+
+def depth_figure(found: Mapping[str, Measured]) -> Figure:
+    """Four measures over depth, a row per network, with what twins and noise give; dots are layers above these."""
+    with figure_style():
+        size = (8.2, 2.1 * len(found) + 0.7)
+        fig, axes = plt.subplots(len(found), len(PANELS), figsize=size, sharex=True, sharey="col", squeeze=False)
+        for row, (name, one) in zip(axes, found.items(), strict=True):
+            for ax, (measure, title) in zip(row, PANELS.items(), strict=True):
+                layers = by_depth(one, measure)
+                for kind, colour, label in (("untrained", "#d97a1a", "untrained twins"), ("noise", GREY, "noise")):
+                    ends = layers[f"{kind}_low"].to_numpy(float), layers[f"{kind}_high"].to_numpy(float)
+                    ax.fill_between(layers["depth"], *ends, color=colour, alpha=0.3, lw=0, label=label)
+                ax.plot(layers["depth"], layers["value"].astype(float), color="#3b82c4", lw=1.4, label=name)
+                above = layers[layers["word"] == "above"]
+                ax.plot(above["depth"], above["value"].astype(float), "o", ms=3.5, color="#3b82c4", label="above both")
+                ax.axhline(0, color=INK, lw=0.6)
+                ax.set(xlim=(-0.02, 1.02), xticks=(0, 0.5, 1))
+                if row is axes[0]:
+                    ax.set_title(title, fontsize=9.5)
+            row[0].set_ylabel(name)
+        for ax in axes[-1]:
+            ax.set_xlabel("depth")
+        handles, labels = axes[0, -1].get_legend_handles_labels()
+        labels = ["the network" if label in found else label for label in labels]
+        fig.legend(handles, labels, loc="outside lower center", ncols=4)
+        plt.close(fig)
+    return fig
