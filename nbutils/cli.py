@@ -238,7 +238,7 @@ def _replicate(options: argparse.Namespace) -> int:
             f"Tables: {folder}. A page also needs sound networks of {', '.join(lacking)} (three families of the zoo)."
         )
         return 0
-    given = {"dataset": options.dataset, "tables": folder.resolve().as_posix()}
+    given = {"dataset": options.dataset, "tables": folder.resolve().as_posix(), "architecture": kind}
     title = f"Second study of {data.title}"
     page = write_page(packaged_template("answers.ipynb"), given, second_tables(folder), folder / "page.html", title)
     print(f"Page: {page}")

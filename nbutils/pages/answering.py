@@ -15,9 +15,9 @@ from nbutils.data.datasets import TITLES, load_dataset
 from nbutils.second.answers import Answer, course, joint_answers, read_answers, sound, values_of
 from nbutils.second.candidates import FAMILIES, NEEDS
 from nbutils.second.leaderboard import BOARD, ONE_NUMBER, refutations, zoo_axes
-from nbutils.second.networks import Tables, read_tables
+from nbutils.second.networks import ARCHITECTURES, MLP, Tables, read_tables
 from nbutils.second.questions import rules_digest
-from nbutils.second.replication import RULES_COMMIT, SECOND, committed_second
+from nbutils.second.replication import OTHERS, RULES_COMMIT, SECOND, committed_second, study_name
 from nbutils.study.results import CONDITIONS
 from nbutils.support.checks import shown
 from nbutils.support.display import (
@@ -42,11 +42,13 @@ __all__ = [
     "excess_figure",
     "forest_figure",
     "open_all",
+    "open_kind",
     "open_one",
     "questions_figure",
     "refuted",
     "settling_figure",
     "show_best",
+    "show_findings",
     "show_memorising",
     "show_settling",
     "show_sum",
@@ -77,8 +79,9 @@ class Found:
     """What the second study found on one data set.
 
     Attributes:
-        dataset: its name.
+        dataset: its name; with that of the architecture where it is no fully connected network.
         title: what a page calls it.
+        about: what the networks are.
         tables: see :class:`nbutils.second.networks.Tables`.
         answers: by name of the question, p values adjusted together with those of other data sets where there are any.
         board: the leaderboard, see :func:`nbutils.second.leaderboard.leaderboard`; without rows where there is no zoo.
@@ -86,6 +89,7 @@ class Found:
 
     dataset: str
     title: str
+    about: str
     tables: Tables
     answers: Mapping[str, Answer]
     board: pd.DataFrame
@@ -148,7 +152,7 @@ class Found:
             "highest",
             "dead neurons (median share)",
         ]
-        caption = f"Networks of {self.title}. Degenerate and failed ones decide nothing."
+        caption = f"Networks of {self.title}: {self.about}. Degenerate and failed ones decide nothing."
         return show_table(pd.DataFrame(rows, columns=names), caption, digits=2)
 
     def _of(self, design: str) -> pd.Series:
@@ -182,36 +186,49 @@ class Found:
         return show_table(pd.DataFrame(rows, columns=names), f"Answers to {hypothesis} on {self.title}.")
 
 
-def open_one(dataset: str, tables: str = "") -> Found:
+def open_one(dataset: str, tables: str = "", architecture: str = MLP) -> Found:
     """What is known of one data set.
 
     Args:
         dataset: its name.
         tables: folder with its tables; empty for the committed ones.
+        architecture: see :func:`nbutils.second.networks.networks_of`.
 
     Raises:
         FileNotFoundError: there are none; says how to make them.
     """
     if tables:
-        return _found(dataset, Path(tables), [Path(tables)])
-    return open_all([dataset])[0]
+        return _found(study_name(dataset, architecture), Path(tables), [Path(tables)])
+    return open_all([study_name(dataset, architecture)], SECOND if architecture == MLP else OTHERS)[0]
 
 
-def open_all(datasets: Sequence[str] = ()) -> list[Found]:
-    """What is known of data sets whose tables are committed.
+def open_all(datasets: Sequence[str] = (), where: Path = SECOND) -> list[Found]:
+    """What is known of data sets whose tables are committed; p values are adjusted over all of them, wherever they are.
 
     Args:
         datasets: their names; none takes all that are there.
+        where: `SECOND`, or `OTHERS` for other architectures, whose names end in the architecture.
 
     Raises:
         ValueError: the tables of a data set are not committed; lists those that are.
     """
-    root = next((place for place in (Path(), Path("..")) if (place / SECOND).is_dir()), Path(__file__).parents[2])
-    every = [root / SECOND / name for name in committed_second(root)]
-    if unknown := [name for name in datasets if root / SECOND / name not in every]:
-        known = ", ".join(path.name for path in every) or "none"
+    root = _root()
+    every = [root / place / name for place in (SECOND, OTHERS) for name in committed_second(root, place)]
+    there = committed_second(root, where)
+    if unknown := [name for name in datasets if name not in there]:
+        known = ", ".join(there) or "none"
         raise ValueError(f"tables of the second study are committed of {known}, received {shown(unknown[0])}")
-    return [_found(name, root / SECOND / name, every) for name in datasets or [path.name for path in every]]
+    return [_found(name, root / where / name, every) for name in datasets or there]
+
+
+def open_kind(kind: str) -> list[Found]:
+    """What is known of all architectures of a kind whose tables are committed, "convolutional" or "transformer"."""
+    names = [name for name in committed_second(_root(), OTHERS) if ARCHITECTURES[name.rpartition("-")[2]].kind == kind]
+    return open_all(names, OTHERS) if names else []
+
+
+def _root() -> Path:
+    return next((place for place in (Path(), Path("..")) if (place / SECOND).is_dir()), Path(__file__).parents[2])
 
 
 def _found(dataset: str, folder: Path, every: Sequence[Path]) -> Found:
@@ -219,8 +236,13 @@ def _found(dataset: str, folder: Path, every: Sequence[Path]) -> Found:
     answers = joint_answers([read_answers(path) for path in every])
     own = {answer.question.name: answer for answer in answers if answer.dataset == dataset}
     board = pd.read_csv(folder / BOARD, float_precision="round_trip") if (folder / BOARD).is_file() else pd.DataFrame()
-    title = TITLES.get(dataset) or load_dataset(dataset).title
-    return Found(dataset, title, tables, own, board)
+    plain, _, last = dataset.rpartition("-")
+    kind = ARCHITECTURES.get(last) if plain else None
+    images = plain if kind else dataset
+    title = TITLES.get(images) or load_dataset(images).title
+    if kind is None:
+        return Found(dataset, title, "fully connected ReLU networks on standardised inputs", tables, own, board)
+    return Found(dataset, f"{kind.title}, {title}", kind.about, tables, own, board)
 
 
 def excess_figure(found: Found) -> Figure:
@@ -523,6 +545,15 @@ def show_best(studies: Sequence[Found]) -> Html:
         f"rules `{rules_digest()}`, fixed in commit {RULES_COMMIT}."
     )
     return callout("What predicts performance, and what detects wrong labels", text)
+
+
+def show_findings(studies: Sequence[Found]) -> Html:
+    """The boxes that a page on some studies opens with: one each, with what decides, hypothesis by hypothesis."""
+    boxes = []
+    for one in studies:
+        lines = [f"**{name}, {about}:** {one.finding(name, DECISIVE)}" for name, about in HYPOTHESES.items()]
+        boxes.append(callout(f"{one.title}: what the networks answer", " ".join(lines)))
+    return Html("".join(box.text for box in boxes), "\n".join(map(repr, boxes)))
 
 
 def show_sum(studies: Sequence[Found]) -> Html:

@@ -18,7 +18,8 @@ from ruamel.yaml import YAML, YAMLError
 
 from nbutils.data.catalogue import join_names, parse_name
 from nbutils.runs.spec import known_dataset
-from nbutils.second.replication import committed_second
+from nbutils.second.networks import ARCHITECTURES
+from nbutils.second.replication import OTHERS, committed_second
 from nbutils.study.archive import REFERENCE, RESULTS, has_archive, has_tables
 from nbutils.study.study import Study
 from nbutils.support.files import file_digest, replace_file
@@ -41,6 +42,7 @@ __all__ = ["PageJob", "book_toc", "page_jobs", "publish"]
 PAGES = Path("book/pages")
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
 ANSWERS = "second-"  # book/pages/second-<data set>: what the second study found on it
+KINDS_OF = "architectures-"  # book/pages/architectures-<kind>: what other networks than fully connected ones answer
 DATA = "data-"  # book/pages/data-<data set>: what the images are, whatever the book's study is about
 METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
 TIMEOUT = 1800
@@ -92,7 +94,9 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
         if name not in listed:
             raise ValueError(f"_toc.yml has no pages for data set {name!r}; it has {', '.join(sorted(listed))}")
     studied = [ANSWERS + name for name in committed_second(root)]
-    unstudied = {path.parent.name for path in pages if path.parent.name.startswith(ANSWERS)} - set(studied)
+    studied += [KINDS_OF + ARCHITECTURES[name.rpartition("-")[2]].kind for name in committed_second(root, OTHERS)]
+    asked = {path.parent.name for path in pages if path.parent.name.startswith((ANSWERS, KINDS_OF))}
+    unstudied = asked - set(studied)
     models = {path.name: _model(root, path.name) for path in pages}
     unwanted = [name for name, model in models.items() if _offered(model, "study", datasets) == []]
     return _without(toc, (listed - set(datasets)) | unstudied, unwanted + ["leaderboard", "compared"] * (not studied))
@@ -160,6 +164,8 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int, devi
         title = TITLES.get(_dataset_of(folder), "")
         if folder.startswith(SWEEPS):
             title = folder.removeprefix(SWEEPS).replace("_", " ")
+        if folder.startswith(KINDS_OF):
+            title = f"{folder.removeprefix(KINDS_OF)} networks"
         check_parameters(name, parameters, model=model)
         output, template = root / path.with_suffix(".ipynb"), root / "notebooks" / f"{name}.ipynb"
         jobs.append(PageJob(template, output, tuple(parameters.items()), title))
@@ -178,6 +184,8 @@ def _page_parameters(
     if folder.startswith(SWEEPS):
         sweep = folder.removeprefix(SWEEPS)
         return {"results": (RESULTS / sweep / "results.parquet").as_posix(), "metric": METRICS.get(sweep, "")}
+    if folder.startswith(KINDS_OF):
+        return {"kind": folder.removeprefix(KINDS_OF)}
     dataset = _dataset_of(folder)
     found: dict[str, Any] = {"dataset": dataset} if _is_dataset(dataset) else {}
     if (names := _offered(model, "study", studies)) is not None:

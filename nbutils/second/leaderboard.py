@@ -141,7 +141,8 @@ def _ranks(networks: pd.DataFrame, values: pd.DataFrame, name: str) -> dict[str,
         found |= {"worst_axis": worst["axis"], "worst_axis_kendall": sign * worst["kendall"]}
     found["information"] = conditional_information(measure, accuracy, axes)
     found["sign_error"] = wrong["error"].iloc[0] if len(wrong) else NAN
-    base = values.loc[own.index, [one for one in PROTOCOL.baselines if one != name]].dropna()
+    base = values.loc[own.index, [one for one in PROTOCOL.baselines if one != name]]
+    base = base.dropna(axis=1, how="all").dropna()  # a transformer has no path norm
     if own.loc[base.index, "family"].nunique() >= 2 * PROTOCOL.folds:
         rest = own.loc[base.index]
         ranks = [table.rank() for table in (rest["accuracy"], base, values.loc[base.index, name])]

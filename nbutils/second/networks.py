@@ -83,12 +83,14 @@ class Architecture:
 
     Attributes:
         title: what a page calls it.
+        kind: "convolutional" or "transformer".
         model: of the runs and the grid.
         small: of a quick study.
         about: what it is, in words.
     """
 
     title: str
+    kind: str
     model: str
     small: str
     about: str
@@ -97,19 +99,22 @@ class Architecture:
 ARCHITECTURES: Mapping[str, Architecture] = {
     "vgg": Architecture(
         "VGG-like network",
+        "convolutional",
         "vgg:24-24-48-48-96-96",
         "vgg:8-16",
         "six 3x3 convolutions with batch normalisation in three stages; a neuron is a channel, averaged over positions",
     ),
     "resnet": Architecture(
         "ResNet-20",
+        "convolutional",
         "resnet:20-16",
         "resnet:8-8",
         "the residual network of He et al. (2016) for CIFAR; a neuron is a channel after a ReLU, averaged over "
         "positions",
     ),
     "vit": Architecture(
-        "vision transformer",
+        "Vision transformer",
+        "transformer",
         "vit:64-4",
         "vit:32-2",
         "four blocks on patches of 4x4 pixels; a neuron is a hidden unit of a block's MLP, averaged over patches",

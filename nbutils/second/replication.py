@@ -39,6 +39,7 @@ from nbutils.support.files import is_file, replace_file
 
 __all__ = [
     "DESIGN_ORDER",
+    "OTHERS",
     "RULES_COMMIT",
     "SECOND",
     "committed_second",
@@ -55,6 +56,7 @@ __all__ = [
 
 SLICE = 60  # sound networks that a question about the zoo of another architecture needs; said to be exploratory
 SECOND = Path("book/results/second")
+OTHERS = Path("book/results/architectures")  # of the same study, but other networks than fully connected ones
 DESIGN_ORDER = ("runs", "grid", "memorising", *ZOOS)  # in which they are computed
 RULES_COMMIT = "e87d438"  # fixed the questions, before any network that answers them
 LEAST_TEST = 20  # test images of every class: a half probe then has five
@@ -62,9 +64,9 @@ MOST_VALUES = 4096  # of an image; with more, nearly all weights would be in the
 MOST_SHARED = 0.1  # share of test images that may stand among the training images as well
 
 
-def committed_second(root: Path) -> list[str]:
-    """Data sets whose tables of the second study are committed, sorted."""
-    return sorted(path.parent.name for path in (root / SECOND).glob(f"*/{TABLE}"))
+def committed_second(root: Path, where: Path = SECOND) -> list[str]:
+    """Data sets whose tables of the second study are committed, sorted; in `OTHERS` with the architecture."""
+    return sorted(path.parent.name for path in (root / where).glob(f"*/{TABLE}"))
 
 
 def folder_name(dataset: str) -> str:

@@ -20,7 +20,8 @@ from nbutils.runs.models import build_model
 from nbutils.second.answers import Answer, course, sound
 from nbutils.second.networks import Tables, read_tables
 from nbutils.second.questions import QUESTIONS, rules_digest
-from nbutils.second.replication import RULES_COMMIT, SECOND
+from nbutils.second.replication import OTHERS, RULES_COMMIT, SECOND
+from nbutils.stats import holm
 
 ROWS = {  # measure, what a page calls it, family, needs, rho with its interval, detects, cost
     "modularity": ("modularity Q", "communities", "labels", 0.05, -0.1, 0.2, 0.9, 1.0),
@@ -48,7 +49,7 @@ def found(dataset: str = "kmnist", value: float = 0.05, sign: int = 1) -> Found:
     networks = pd.DataFrame({"run": ["a"], "designs": ["small"], "commit": ["abc"], "time": ["2026-11-23T03:20:00"]})
     none = pd.DataFrame()
     tables = Tables(networks, none, none, none)
-    return Found(dataset, dataset.upper(), tables, {a.question.name: a for a in answers}, board(sign))
+    return Found(dataset, dataset.upper(), "networks", tables, {a.question.name: a for a in answers}, board(sign))
 
 
 def test_a_finding_has_every_question_with_its_word():
@@ -154,7 +155,7 @@ def test_unknown_tables_are_refused(tmp_path):
 
 def test_committed_tables_agree_with_their_answers(root: Path):
     """What is committed was concluded from the tables beside it."""
-    for one in open_all():
+    for one in [*open_all(), *open_all(where=OTHERS)]:
         networks, _ = answering.sound(one.tables, "small", "true")
         if len(one.board):
             values = answering.values_of(one.tables, networks, ["modularity"])["modularity"]
@@ -164,6 +165,27 @@ def test_committed_tables_agree_with_their_answers(root: Path):
             assert values[whole].corr(accuracy, method="spearman") == pytest.approx(listed["rho"])
             assert one.answers["H2 performance"].estimate.value == pytest.approx(listed["rho"])
             assert one.answers["H2 performance"].networks == whole.sum()
+
+
+def test_other_architectures_are_told_by_kind_and_corrected_with_all_others():
+    every = {kind: answering.open_kind(kind) for kind in ("convolutional", "transformer")}
+    assert [one.dataset for one in every["transformer"]] == ["cifar10-vit"]
+    assert "cifar10-vgg" in [one.dataset for one in every["convolutional"]]
+    for one in (one for studies in every.values() for one in studies):
+        assert one.title.endswith(", CIFAR-10")
+        assert "a neuron is a" in one.show_networks().text
+        assert not any(answer.confirmatory for answer in one.answers.values())
+        named = one.board.set_index("measure")
+        assert np.isfinite(named.loc["modularity", "gain"]), "a baseline that is defined nowhere is left out"
+        again = open_one("cifar10", architecture=one.dataset.rpartition("-")[2])
+        assert [a.told for a in again.answers.values()] == [a.told for a in one.answers.values()]
+    pooled = [a for one in [*open_all(), *open_all(where=OTHERS)] for a in one.answers.values() if not a.confirmatory]
+    p_values = [a.estimate.p_value for a in pooled]
+    known = np.isfinite(p_values)
+    adjusted = holm(np.array(p_values)[known])
+    assert np.allclose(adjusted, np.array([a.adjusted for a in pooled])[known])
+    said = answering.show_findings(every["transformer"]).text
+    assert "Vision transformer, CIFAR-10: what the networks answer" in said
 
 
 def test_dead_neurons_are_those_that_nothing_makes_positive(rng):
