@@ -235,7 +235,7 @@ def depth_figure(found: Mapping[str, Measured]) -> Figure:
         size = (8.2, 2.1 * len(found) + 0.7)
         fig, axes = plt.subplots(len(found), len(PANELS), figsize=size, sharex=True, sharey="col", squeeze=False)
         for row, (name, one) in zip(axes, found.items(), strict=True):
-            for ax, (measure, title) in zip(row, PANELS.items(), strict=True):
+            for ax, measure in zip(row, PANELS, strict=True):
                 layers = by_depth(one, measure)
                 for kind, colour, label in (("untrained", "#d97a1a", "untrained twins"), ("noise", GREY, "noise")):
                     ends = layers[f"{kind}_low"].to_numpy(float), layers[f"{kind}_high"].to_numpy(float)
@@ -243,11 +243,12 @@ def depth_figure(found: Mapping[str, Measured]) -> Figure:
                 ax.plot(layers["depth"], layers["value"].astype(float), color="#3b82c4", lw=1.4, label=name)
                 above = layers[layers["word"] == "above"]
                 ax.plot(above["depth"], above["value"].astype(float), "o", ms=3.5, color="#3b82c4", label="above both")
-                ax.axhline(0, color=INK, lw=0.6)
+                if measure != "active_entropy":  # which is never negative, and far from 0
+                    ax.axhline(0, color=INK, lw=0.6)
                 ax.set(xlim=(-0.02, 1.02), xticks=(0, 0.5, 1))
-                if row is axes[0]:
-                    ax.set_title(title, fontsize=9.5)
             row[0].set_ylabel(name)
+        for ax, title in zip(axes[0], PANELS.values(), strict=True):
+            ax.set_title(title, fontsize=9.5)
         for ax in axes[-1]:
             ax.set_xlabel("depth")
         handles, labels = axes[0, -1].get_legend_handles_labels()

@@ -45,6 +45,8 @@ def test_the_figure_draws_what_the_tables_hold():
     found = own_network.open_outside()
     axes = own_network.depth_figure(found).axes
     assert len(axes) == len(found) * len(own_network.PANELS)
+    titles = [ax.get_title(loc="left") for ax in axes[: len(own_network.PANELS)]]
+    assert titles == list(own_network.PANELS.values())
     layers = own_network.by_depth(found["resnet20"], "excess")
     drawn = axes[0].lines[0].get_ydata()
     assert np.allclose(drawn, layers["value"], equal_nan=True)
