@@ -17,7 +17,7 @@ from nbutils.second.candidates import FAMILIES, NEEDS
 from nbutils.second.leaderboard import BOARD, ONE_NUMBER, refutations, zoo_axes
 from nbutils.second.networks import ARCHITECTURES, MLP, Tables, read_tables
 from nbutils.second.questions import rules_digest
-from nbutils.second.replication import OTHERS, RULES_COMMIT, SECOND, committed_second, study_name
+from nbutils.second.replication import OTHERS, RULES_COMMIT, SECOND, committed_second, split_study, study_name
 from nbutils.study.results import CONDITIONS
 from nbutils.support.checks import shown
 from nbutils.support.display import (
@@ -198,7 +198,7 @@ def open_one(dataset: str, tables: str = "", architecture: str = MLP) -> Found:
         FileNotFoundError: there are none; says how to make them.
     """
     if tables:
-        return _found(study_name(dataset, architecture), Path(tables), [Path(tables)])
+        return _found(dataset, architecture, Path(tables), [Path(tables)])
     return open_all([study_name(dataset, architecture)], SECOND if architecture == MLP else OTHERS)[0]
 
 
@@ -218,12 +218,13 @@ def open_all(datasets: Sequence[str] = (), where: Path = SECOND) -> list[Found]:
     if unknown := [name for name in datasets if name not in there]:
         known = ", ".join(there) or "none"
         raise ValueError(f"tables of the second study are committed of {known}, received {shown(unknown[0])}")
-    return [_found(name, root / where / name, every) for name in datasets or there]
+    named = {name: split_study(name) if where == OTHERS else (name, MLP) for name in datasets or there}
+    return [_found(*parts, root / where / name, every) for name, parts in named.items()]
 
 
 def open_kind(kind: str) -> list[Found]:
     """What is known of all architectures of a kind whose tables are committed, "convolutional" or "transformer"."""
-    names = [name for name in committed_second(_root(), OTHERS) if ARCHITECTURES[name.rpartition("-")[2]].kind == kind]
+    names = [name for name in committed_second(_root(), OTHERS) if ARCHITECTURES[split_study(name)[1]].kind == kind]
     return open_all(names, OTHERS) if names else []
 
 
@@ -231,18 +232,16 @@ def _root() -> Path:
     return next((place for place in (Path(), Path("..")) if (place / SECOND).is_dir()), Path(__file__).parents[2])
 
 
-def _found(dataset: str, folder: Path, every: Sequence[Path]) -> Found:
+def _found(dataset: str, architecture: str, folder: Path, every: Sequence[Path]) -> Found:
     tables = read_tables(folder)
     answers = joint_answers([read_answers(path) for path in every])
-    own = {answer.question.name: answer for answer in answers if answer.dataset == dataset}
+    name, title = study_name(dataset, architecture), TITLES.get(dataset) or load_dataset(dataset).title
+    own = {answer.question.name: answer for answer in answers if answer.dataset == name}
     board = pd.read_csv(folder / BOARD, float_precision="round_trip") if (folder / BOARD).is_file() else pd.DataFrame()
-    plain, _, last = dataset.rpartition("-")
-    kind = ARCHITECTURES.get(last) if plain else None
-    images = plain if kind else dataset
-    title = TITLES.get(images) or load_dataset(images).title
-    if kind is None:
-        return Found(dataset, title, "fully connected ReLU networks on standardised inputs", tables, own, board)
-    return Found(dataset, f"{kind.title}, {title}", kind.about, tables, own, board)
+    if architecture == MLP:
+        return Found(name, title, "fully connected ReLU networks on standardised inputs", tables, own, board)
+    kind = ARCHITECTURES[architecture]
+    return Found(name, f"{kind.title}, {title}", kind.about, tables, own, board)
 
 
 def excess_figure(found: Found) -> Figure:

@@ -19,7 +19,7 @@ from ruamel.yaml import YAML, YAMLError
 from nbutils.data.catalogue import join_names, parse_name
 from nbutils.runs.spec import known_dataset
 from nbutils.second.networks import ARCHITECTURES
-from nbutils.second.replication import OTHERS, committed_second
+from nbutils.second.replication import OTHERS, committed_second, split_study
 from nbutils.study.archive import REFERENCE, RESULTS, has_archive, has_tables
 from nbutils.study.study import Study
 from nbutils.support.files import file_digest, replace_file
@@ -94,9 +94,9 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
         if name not in listed:
             raise ValueError(f"_toc.yml has no pages for data set {name!r}; it has {', '.join(sorted(listed))}")
     studied = [ANSWERS + name for name in committed_second(root)]
-    studied += [KINDS_OF + ARCHITECTURES[name.rpartition("-")[2]].kind for name in committed_second(root, OTHERS)]
+    kinds = [KINDS_OF + ARCHITECTURES[split_study(name)[1]].kind for name in committed_second(root, OTHERS)]
     asked = {path.parent.name for path in pages if path.parent.name.startswith((ANSWERS, KINDS_OF))}
-    unstudied = asked - set(studied)
+    unstudied = asked - {*studied, *kinds}
     models = {path.name: _model(root, path.name) for path in pages}
     unwanted = [name for name, model in models.items() if _offered(model, "study", datasets) == []]
     return _without(toc, (listed - set(datasets)) | unstudied, unwanted + ["leaderboard", "compared"] * (not studied))

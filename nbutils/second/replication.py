@@ -50,6 +50,7 @@ __all__ = [
     "replicate",
     "require_fit",
     "second_tables",
+    "split_study",
     "study_name",
     "time_left",
 ]
@@ -89,6 +90,17 @@ def study_name(dataset: str, architecture: str = MLP) -> str:
         ('kmnist', 'cifar10-resnet')
     """
     return dataset if architecture == MLP else f"{dataset}-{architecture}"
+
+
+def split_study(name: str) -> tuple[str, str]:
+    """Data set and architecture of a study in `OTHERS`: undoes :func:`study_name`.
+
+    Examples:
+        >>> split_study("cifar10-resnet")
+        ('cifar10', 'resnet')
+    """
+    dataset, _, architecture = name.rpartition("-")
+    return dataset, architecture
 
 
 @checked

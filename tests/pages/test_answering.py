@@ -276,3 +276,14 @@ def test_communities_settle_and_labels_are_memorised(root: Path):
     assert "do not follow" in answering.show_settling(none, means.assign(none=np.nan).rename(columns=str)).text
     early = replace(one, tables=replace(tables, networks=tables.networks[tables.networks["designs"] == "grid"]))
     assert "no networks" in answering.show_memorising(early, {}).text
+
+
+def test_a_folder_whose_name_ends_in_an_architecture_is_a_data_set(root: Path, tmp_path, monkeypatch):
+    """Only what stands among other architectures has one in its name."""
+    monkeypatch.setitem(answering.TITLES, "letters-vgg", "Letters")
+    for table in (root / SECOND / "digits").iterdir():
+        (tmp_path / table.name).write_bytes(table.read_bytes().replace(b"\ndigits,", b"\nletters-vgg,"))
+    one = open_one("letters-vgg", str(tmp_path))
+    assert (one.dataset, one.title) == ("letters-vgg", "Letters")
+    assert one.about.startswith("fully connected")
+    assert one.answers["H1 beyond chance"].networks == 10
