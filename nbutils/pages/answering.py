@@ -34,6 +34,7 @@ from nbutils.support.display import (
     show,
     show_table,
 )
+from nbutils.support.files import project_folder
 
 __all__ = [
     "Found",
@@ -212,7 +213,7 @@ def open_all(datasets: Sequence[str] = (), where: Path = SECOND) -> list[Found]:
     Raises:
         ValueError: the tables of a data set are not committed; lists those that are.
     """
-    root = _root()
+    root = project_folder(SECOND)
     every = [root / place / name for place in (SECOND, OTHERS) for name in committed_second(root, place)]
     there = committed_second(root, where)
     if unknown := [name for name in datasets if name not in there]:
@@ -224,12 +225,12 @@ def open_all(datasets: Sequence[str] = (), where: Path = SECOND) -> list[Found]:
 
 def open_kind(kind: str) -> list[Found]:
     """What is known of all architectures of a kind whose tables are committed, "convolutional" or "transformer"."""
-    names = [name for name in committed_second(_root(), OTHERS) if ARCHITECTURES[split_study(name)[1]].kind == kind]
+    names = [
+        name
+        for name in committed_second(project_folder(SECOND), OTHERS)
+        if ARCHITECTURES[split_study(name)[1]].kind == kind
+    ]
     return open_all(names, OTHERS) if names else []
-
-
-def _root() -> Path:
-    return next((place for place in (Path(), Path("..")) if (place / SECOND).is_dir()), Path(__file__).parents[2])
 
 
 def _found(dataset: str, architecture: str, folder: Path, every: Sequence[Path]) -> Found:

@@ -17,6 +17,7 @@ from nbutils.pages.answering import open_all
 from nbutils.second.answers import sound, values_of
 from nbutils.support.checks import shown
 from nbutils.support.display import GREY, INK, Html, callout, figure_style, format_number, show_table
+from nbutils.support.files import project_folder
 
 __all__ = [
     "by_depth",
@@ -189,8 +190,7 @@ def open_outside(tables: str = "") -> dict[str, Measured]:
     Raises:
         FileNotFoundError: there is none; says how to make one.
     """
-    own = next((place for place in (Path(), Path("..")) if (place / OUTSIDE).is_dir()), Path(__file__).parents[2])
-    folder = Path(tables) if tables else own / OUTSIDE
+    folder = Path(tables) if tables else project_folder(OUTSIDE) / OUTSIDE
     found = [Measured.load(path.parent) for path in sorted(folder.glob("*/table.parquet"))]
     if not found:
         raise FileNotFoundError(

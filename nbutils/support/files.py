@@ -193,3 +193,13 @@ def _base() -> Path:
     if hasattr(os, "getuid") and (base.is_symlink() or base.stat().st_uid != user):
         raise PermissionError(f"{base} belongs to somebody else; set TMPDIR to a folder of your own")
     return base
+
+
+def project_folder(holds: Path) -> Path:
+    """The project's folder, seen from itself, from its notebooks or from the package: the first that holds a folder.
+
+    Examples:
+        >>> (project_folder(Path("book/results")) / "book/results").is_dir()
+        True
+    """
+    return next((place for place in (Path(), Path("..")) if (place / holds).is_dir()), Path(__file__).parents[2])
