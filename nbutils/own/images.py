@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,8 @@ from nbutils.data.datasets import balanced_indices, load_dataset
 from nbutils.support.checks import as_labels, as_numpy, shown
 
 LEAST = 20  # examples: a half probe then has ten
+BLOCK = 2**20  # bytes of a file that are read at once
+DAMAGE = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
 
 
 @dataclass(frozen=True)
@@ -23,17 +27,96 @@ class Images:
     """What a network is shown.
 
     Attributes:
-        values: uint8 or float, shape (examples, channels, height, width), (examples, features), or any other whose
-            first dimension is the examples.
+        values: an array or, of a file, :class:`StoredRows`; uint8 or float, shape (examples, channels, height, width),
+            (examples, features), or any other whose first dimension is the examples.
         labels: class per example, or None.
         classes: names of the classes; empty without labels.
         source: where they are from, in words.
     """
 
-    values: np.ndarray
+    values: np.ndarray | StoredRows
     labels: np.ndarray | None
     classes: tuple[str, ...]
     source: str
+
+
+class StoredRows:
+    """Rows of an array in a file `.npz`, of which only those that are asked for are held in memory.
+
+    Attributes:
+        path: the file.
+        name: of the array.
+        shape: of the whole array.
+        dtype: of its values.
+
+    Args:
+        path: see there.
+        name: see there.
+
+    Raises:
+        ValueError: the array is damaged, or one of Python objects, which are never read.
+        KeyError: the file holds no array of that name.
+
+    Examples:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     np.savez(f"{folder}/few.npz", images=np.arange(6).reshape(3, 2))
+        ...     rows = StoredRows(Path(folder) / "few.npz", "images")
+        ...     print(len(rows), rows[[0, 2]].tolist())
+        3 [[0, 1], [4, 5]]
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        with zipfile.ZipFile(path) as archive, archive.open(self._member) as stored:
+            self.shape, self._by_columns, self.dtype = self._header(stored)
+            values = archive.getinfo(self._member).file_size - stored.tell()
+        if not self.shape or values != self.dtype.itemsize * math.prod(self.shape):
+            raise ValueError(f"{name} has shape {self.shape} and {values:,} bytes, which do not fit")
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        """Some rows, by rising numbers; the array is read to its end, so that damage anywhere is noticed.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
+        wanted = np.asarray(rows)
+        try:
+            with zipfile.ZipFile(self.path) as archive, archive.open(self._member) as stored:
+                if self._by_columns:  # rows lie strewn over the file
+                    return np.lib.format.read_array(stored, allow_pickle=False)[wanted]
+                return self._rows(stored, wanted)
+        except DAMAGE as error:
+            raise ValueError(f"data: {self.path} is damaged: {error}") from None
+
+    @property
+    def _member(self) -> str:
+        return f"{self.name}.npy"
+
+    @staticmethod
+    def _header(stored: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
+        first = np.lib.format.read_magic(stored) == (1, 0)
+        read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+        shape, by_columns, dtype = read(stored)
+        if dtype.hasobject:
+            raise ValueError("it holds Python objects, which are never read")
+        return shape, by_columns and len(shape) > 1, dtype
+
+    def _rows(self, stored: Any, wanted: np.ndarray) -> np.ndarray:
+        self._header(stored)
+        found = np.empty((len(wanted), *self.shape[1:]), self.dtype)
+        size = self.dtype.itemsize * math.prod(self.shape[1:])
+        many = max(1, BLOCK // max(1, size))
+        for first in range(0, len(self), many):
+            content = stored.read(min(many, len(self) - first) * size)
+            part = np.frombuffer(content, self.dtype).reshape(-1, *self.shape[1:])
+            here = slice(*np.searchsorted(wanted, (first, first + len(part))))
+            found[here] = part[wanted[here] - first]
+        stored.read()  # to the end, where the sum of all is compared
+        return found
 
 
 def load_images(name: str) -> Images:
@@ -62,16 +145,21 @@ def load_images(name: str) -> Images:
     if not path.is_file():
         raise FileNotFoundError(f"data: there is no file {path}")
     try:
-        with np.load(path, allow_pickle=False) as content:
-            arrays = {key: content[key] for key in content.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        with zipfile.ZipFile(path) as content:
+            names = [one.removesuffix(".npy") for one in content.namelist()]
+        if "images" not in names:
+            raise LookupError(f"data: {path} must hold an array 'images', it holds {', '.join(names) or 'nothing'}")
+        values, labels = StoredRows(path, "images"), None
+        if "labels" in names:
+            with np.load(path, allow_pickle=False) as content:
+                labels = content["labels"]
+    except LookupError as error:
+        raise ValueError(error.args[0]) from None
+    except DAMAGE as error:
         raise ValueError(f"data: {path} is damaged or no .npz of plain arrays: {error}") from None
-    if "images" not in arrays:
-        raise ValueError(f"data: {path} must hold an array 'images', it holds {', '.join(arrays) or 'nothing'}")
-    labels = arrays.get("labels")
     labels = None if labels is None else as_labels(labels)
     classes = () if labels is None else tuple(map(str, range(int(labels.max()) + 1)))
-    return Images(arrays["images"], labels, classes, path.name)
+    return Images(values, labels, classes, path.name)
 
 
 def chosen_examples(total: int, labels: Any, examples: int) -> np.ndarray:

@@ -23,7 +23,7 @@ from nbutils.communities import agreed_communities, detect_communities
 from nbutils.data.datasets import probe_halves
 from nbutils.graphs import activation_pattern_graph
 from nbutils.measures import MeasureSpec, measure_matched
-from nbutils.own.images import LEAST, as_inputs, chosen_examples, expected, noise_like
+from nbutils.own.images import LEAST, StoredRows, as_inputs, chosen_examples, expected, noise_like
 from nbutils.own.models import as_module, untrained_twin
 from nbutils.runs.looks import AnyLook
 from nbutils.second.candidates import CANDIDATES, Candidate
@@ -44,6 +44,9 @@ FEWEST = 32  # active neurons without which a layer has no graph worth a number:
 DRAWS = 5  # of neurons, where more are active than are compared
 PER_LAYER = ("graph", "binned", "blocks", "firing", "classes")  # entries of the registry taken on every layer
 LEFT_OUT = ("other_remainders",)  # takes three graphs of its own
+WIDE = 2048  # neurons of the last layer, and as many of the others, that entries of these names and families look at
+ON_SOME = ("agreement", "representation")
+HELD = 2**31  # bytes of activations that are kept between the first look at all networks and their measures
 MOST, MOST_TWINS = 10_000_000, 1000
 DRAWN = 250  # neurons of the picture of the graph, at most
 WORDS = ("above", "below", "among", "unknown")
@@ -65,8 +68,8 @@ class Measured:
             twins and halves), `noise_low` and `noise_high` (the network itself on images of noise), and `word`: whether
             both halves lie "above" or "below" all of these, or "among" them, or "unknown" where something is missing.
         neurons: one row per neuron: `layer`, `neuron` (number in its layer), `rate` (share of images on which it
-            fires), `mean` activation, `community` in the graph of the whole network (-1 where it has none), and with
-            labels the class that community is `selective_for` and its `preference`.
+            fires), `mean` activation, `community` in the graph of the whole network, of 4,096 active neurons at most
+            (-1 where it has none), and with labels the class that community is `selective_for` and its `preference`.
         edges: of the graph of the whole network among at most 250 neurons: `first`, `second` (rows of `neurons`).
         costs: seconds and mebibytes of every entry of the registry.
         layers: the layers that were considered, see :class:`nbutils.capturing.proposals.Proposal`.
@@ -143,10 +146,14 @@ def measure(
     the network on noise with the images' mean and deviation. A number is called above or below these references only if
     both halves are beyond all of them.
 
+    Time and memory are bounded for wide networks: representations, and communities beside preferred classes, are those
+    of at most 2,048 neurons of the last layer and as many of the others, drawn once and the same in all networks.
+
     Args:
         model: any PyTorch module; it is left as it was.
         images: shape (n, channels, height, width) or (n, features), bytes or numbers; see
-            :func:`nbutils.own.images.as_inputs`.
+            :func:`nbutils.own.images.as_inputs`. Of a file, those that are looked at alone are held in memory, see
+            :class:`nbutils.own.images.StoredRows`.
         labels: class per image, integers, shape (n,); without them, what needs none is computed.
         layers: wildcards, see :func:`nbutils.capturing.hooks.capture`; None takes what
             :func:`nbutils.capturing.proposals.propose_layers` proposes.
@@ -184,7 +191,7 @@ def measure(
     if not hasattr(images, "__len__"):
         raise ValueError(f"images must be an array or a tensor, received {type(images).__name__}")
     chosen = chosen_examples(len(images), classes, examples)
-    kept = images[torch.from_numpy(chosen)] if isinstance(images, torch.Tensor) else np.asarray(images)[chosen]
+    kept = (images if isinstance(images, torch.Tensor | StoredRows) else np.asarray(images))[chosen]
     inputs, how = as_inputs(own, kept, mean, std)
     classes = None if classes is None else classes[chosen]
     where = resolve_device(device)
@@ -199,23 +206,29 @@ def measure(
             for k in range(twins)
         ]
         networks.append(("noise", lambda: looker.look(own, noise_like(inputs, seed))))
-        looks = {}
+        compared: dict[int, int] = {}
+        held: dict[str, AnyLook] = {}
         for place, (name, make) in enumerate(networks):
-            looks[name] = make()
+            look = make()
+            compared = _compared(look, compared, neurons)
+            if name == "own" and not look.fired.any():
+                raise ValueError("layers: no neuron of them fires on these images")
+            if look.preactivations.nbytes * (len(held) + 1) <= HELD:
+                held[name] = replace(look)  # without what was derived from it
             if progress:
                 progress(place + 1, 2 * len(networks))
-        if not looks["own"].fired.any():
-            raise ValueError("layers: no neuron of them fires on these images")
-        compared = _compared(looks, neurons)
         costs: dict[str, tuple[float, float]] = {}
         rows: list[tuple[str, str, str, str, float]] = []
-        for place, (name, look) in enumerate(looks.items()):
+        for place, (name, make) in enumerate(networks):
+            look = held.pop(name) if name in held else make()
             rows += _taken(name, look, compared, names, classes is not None, costs if name == "own" else None)
+            if name == "own":
+                found, edges = _neurons(look, names, classes, seed)
+                accuracy = _accuracy(look, classes)
             if progress:
-                progress(len(looks) + place + 1, 2 * len(looks))
+                progress(len(networks) + place + 1, 2 * len(networks))
     finally:
         own.to(before)
-    found, edges = _neurons(looks["own"], names, classes, seed)
     return Measured(
         table=_table(rows),
         neurons=found,
@@ -230,7 +243,7 @@ def measure(
             "shape": list(inputs.shape[1:]),
             "inputs": how,
             "classes": 0 if classes is None else len(np.unique(classes)),
-            "accuracy": _accuracy(looks["own"], classes),
+            "accuracy": accuracy,
             "twins": twins,
             "noise": "normal noise with the mean and deviation of each channel",
             "density": PROTOCOL.density,
@@ -342,16 +355,25 @@ def _halves(look: AnyLook) -> Iterator[tuple[str, AnyLook]]:
         yield part, look.part(rows)
 
 
-def _compared(looks: dict[str, AnyLook], most: int) -> dict[int, int]:
+def _compared(look: AnyLook, before: dict[int, int], most: int) -> dict[int, int]:
     """How many neurons are compared, of every layer and (0) of the whole: as many as are active in every network."""
-    found: dict[int, int] = {}
-    for look in looks.values():
-        for _, part in _halves(look):
-            active = part.fired.any(axis=0)
-            for number in [0, *np.unique(look.layers)]:
-                own = int(active.sum() if number == 0 else active[look.layers == number].sum())
-                found[int(number)] = min(found.get(int(number), most), own)
+    found = dict(before)
+    for _, part in _halves(look):
+        active = part.fired.any(axis=0)
+        for number in [0, *np.unique(look.layers)]:
+            own = int(active.sum() if number == 0 else active[look.layers == number].sum())
+            found[int(number)] = min(found.get(int(number), most), own)
     return found
+
+
+def _narrow(look: AnyLook) -> AnyLook:
+    """The same network with fewer neurons, where it has many; the same ones in all networks of one architecture."""
+    rng, last = np.random.default_rng(look.seed), look.layers == look.layers.max()
+    groups = [rng.permutation(np.flatnonzero(group))[:WIDE] for group in (last, ~last)]
+    kept = np.sort(np.concatenate(groups))
+    if len(kept) == len(look.layers):
+        return look
+    return replace(look, preactivations=look.preactivations[:, kept], layers=look.layers[kept])
 
 
 def _taken(
@@ -368,10 +390,11 @@ def _taken(
         for number in (0, *range(1, len(names) + 1)):
             own = replace(seen, neurons=compared[0]) if number == 0 else seen.of_layer(number, compared[number])
             layer = WHOLE if number == 0 else names[number - 1]
-            values = _counts(own)
+            values, narrow = _counts(own), _narrow(own) if number == 0 else own
             for one in _entries(labelled, seen.logits.shape[1] > 1, number == 0):
                 timed = costs is not None and number == 0 and part == "whole"
-                values |= _with_cost(one, own, costs) if timed else _safely(one, own)
+                shown_one = narrow if {one.name, one.family} & set(ON_SOME) else own
+                values |= _with_cost(one, shown_one, costs) if timed else _safely(one, shown_one)
             rows += [(network, layer, part, name, value) for name, value in values.items()]
     return rows
 
@@ -458,10 +481,11 @@ def _neurons(
     look: AnyLook, names: list[str], classes: np.ndarray | None, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Every neuron with its community in the graph of all active ones, and the edges of a picture of it."""
-    active = look.fired.any(axis=0)
-    graph = activation_pattern_graph(look.fired[:, active], PROTOCOL.density)
-    communities = np.full(len(active), -1)
-    communities[active] = agreed_communities(detect_communities(graph).seed_labels)
+    rng = np.random.default_rng(seed)
+    at = np.sort(rng.permutation(np.flatnonzero(look.fired.any(axis=0)))[: 2 * WIDE])
+    graph = activation_pattern_graph(look.fired[:, at], PROTOCOL.density)
+    communities = np.full(len(look.layers), -1)
+    communities[at] = agreed_communities(detect_communities(graph).seed_labels)
     table = pd.DataFrame(
         {
             "layer": [names[number - 1] for number in look.layers],
@@ -474,8 +498,7 @@ def _neurons(
     if classes is not None and (communities >= 0).any():
         told = selective_for(look.fired[:, communities >= 0], classes, communities[communities >= 0])
         table = table.merge(told[["community", "selective_for", "preference"]], on="community", how="left")
-    at = np.flatnonzero(active)
-    shown_ones = np.sort(np.random.default_rng(seed).permutation(len(at))[:DRAWN])
+    shown_ones = np.sort(rng.permutation(len(at))[:DRAWN])
     pairs = graph[shown_ones][:, shown_ones].tocoo()
     upper = pairs.row < pairs.col
     ends = [at[shown_ones[side[upper]]] for side in (pairs.row, pairs.col)]

@@ -12,8 +12,9 @@ import pandas as pd
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
+from nbutils.capturing.proposals import RECURRENT
 from nbutils.own.measure import COUNTS, WHOLE, Measured, measure
-from nbutils.pages.answering import open_all
+from nbutils.pages.answering import open_all, open_kind
 from nbutils.second.answers import sound, values_of
 from nbutils.support.checks import shown
 from nbutils.support.display import GREY, INK, Html, callout, figure_style, format_number, show_table
@@ -141,7 +142,7 @@ def graph_figure(found: Measured, seed: int = 0) -> Figure:
 
 
 def show_references(found: Measured) -> Html:
-    """The whole network beside twins, noise and, where it is fully connected, the committed networks of this book."""
+    """The whole network beside twins, noise and, where some are of its kind, the committed networks of this book."""
     rows = found.table[(found.table["layer"] == WHOLE) & found.table["value"].notna()]
     rows = rows[~rows["measure"].isin(COUNTS)]
 
@@ -164,13 +165,27 @@ def show_references(found: Measured) -> Html:
     return show_table(table, "The whole network beside its references; ranges are from the smallest to the largest.", 2)
 
 
-def _committed(found: Measured) -> dict[str, tuple[float, float]]:
-    """Middle 90 % of the clean, fully connected networks whose tables are there, for a network of their kind."""
+def kind_of(found: Measured) -> str:
+    """ "fully connected", "convolutional" or "transformer", by the shapes of its layers; "" for any other.
+
+    A neuron is a unit in the first, a channel of maps in the second, a unit of tokens in the third.
+    """
     chosen = found.layers[found.layers["chosen"]]
-    if chosen["shape"].str.contains("x").any():
-        return {}
+    dimensions = chosen["shape"].str.count("x")  # beside the neurons themselves
+    last = chosen["layout"] == "features-last"
+    if (dimensions == 0).all():
+        return "fully connected"
+    if ((dimensions == 2) & ~last).any() and not (last & (dimensions > 0)).any():
+        return "convolutional"
+    tokens = ((dimensions == 1) & last).any() and not chosen["kind"].isin([one.__name__ for one in RECURRENT]).any()
+    return "transformer" if tokens and not ((dimensions > 0) & ~last).any() else ""
+
+
+def _committed(found: Measured) -> dict[str, tuple[float, float]]:
+    """Middle 90 % of the clean networks of the same kind whose tables are there."""
+    kind = kind_of(found)
     try:
-        studies = open_all()
+        studies = open_all() if kind == "fully connected" else open_kind(kind) if kind else []
     except ValueError:
         return {}
     names, rows = list(dict.fromkeys(found.table["measure"])), []

@@ -74,7 +74,8 @@ pre {{ white-space: pre-wrap; overflow-wrap: anywhere; }}
 
 def packaged_template(name: str) -> Path:
     """A page's notebook: in the project's folder if this is one, else the one that came with the package."""
-    places = Path("notebooks"), PACKAGE / "notebooks", PACKAGE.parent / "notebooks"
+    here = [Path("notebooks")] if Path("_toc.yml").is_file() else []  # a folder of that name may be anybody's
+    places = [*here, PACKAGE / "notebooks", PACKAGE.parent / "notebooks"]
     return next((place / name for place in places if (place / name).is_file()), places[0] / name)
 
 

