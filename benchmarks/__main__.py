@@ -14,6 +14,7 @@ from benchmarks.graphs import cofiring, communities, snapshots
 from benchmarks.growth import blocks, growth
 from benchmarks.harness import Comparison, Curve, table, write_json
 from benchmarks.notebooks import notebook_overhead
+from benchmarks.own import own
 from benchmarks.processor import about, features, kind, slug
 from benchmarks.rates import least, rates
 from benchmarks.seeds import seeds
@@ -32,6 +33,7 @@ GROUPS: dict[str, Callable[[bool], Sequence[Comparison | Curve]]] = {
     "zoo": zoo,
     "blocks": blocks,
     "growth": growth,
+    "own": own,
     "gpu": gpu,
     "first": first_snapshot,
     "notebooks": notebook_overhead,

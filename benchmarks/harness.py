@@ -201,7 +201,9 @@ def write_json(
     """
     content: dict[str, Any] = _earlier(machine, path) | {"_machine": machine, "_rates": rates}
     if curves:
-        content["_growth"] = {c.name: {**asdict(c), "exponent": round(c.exponent, 3)} for c in curves}
+        origin = {name: machine[name] for name in ("commit", "time")}
+        measured = {c.name: {**asdict(c), "exponent": round(c.exponent, 3), **origin} for c in curves}
+        content["_growth"] = content.get("_growth", {}) | measured
     for c in found:
         sides = {"ours": c.ours, "other": c.other, "ratio": c.ratios}
         rounded = {

@@ -299,13 +299,33 @@ def growth_figure(figures: dict[str, Any]) -> Figure:
             ax.plot(sizes, middle * sizes ** curve["exponent"], color=GREY, lw=1.2)
             ax.plot(sizes, values, "o", color="#3b82c4", ms=5)
             ax.set(xscale="log", yscale="log", xlabel=curve["size"], ylabel=curve["unit"])
-            what = "search" if curve["name"].startswith("communities") else "graph"
+            what = curve["name"].partition("_")[0].replace("communities", "search")
             ax.set_title(f"{what}: exponent {curve['exponent']:.2f}")
             ax.set_xticks(sizes, [f"{size / 1000:g}k" for size in sizes])
             ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             ax.yaxis.set_major_formatter("{x:g}")
             ax.minorticks_off()
     return fig
+
+
+def costs_of_measuring(found: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
+    """What `nb.measure` took of networks of several sizes, on the processor on which that was measured last.
+
+    Args:
+        found: see :func:`read_figures`.
+
+    Returns:
+        One row per size: `neurons`, `time`, `memory`, in words, and `processor`; none if it was measured nowhere.
+    """
+    columns = ["neurons", "time", "memory", "processor"]
+    known = [one for one in found.values() if "measure_time_neurons" in one.get("_growth", {})]
+    if not known:
+        return pd.DataFrame(columns=columns)
+    newest = max(known, key=lambda one: one["_growth"]["measure_time_neurons"]["time"])
+    times, memories = (newest["_growth"][f"measure_{what}_neurons"] for what in ("time", "memory"))
+    rows = zip(times["sizes"], times["values"], memories["values"], strict=True)
+    where = newest["_machine"]["processor"]
+    return pd.DataFrame([(size, quantity(t, "s"), quantity(m, "MiB"), where) for size, t, m in rows], columns=columns)
 
 
 def larger_networks(

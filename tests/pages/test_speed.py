@@ -145,6 +145,20 @@ def test_growth(figures):
     assert titles[:2] == ["graph: exponent 2.00", "search: exponent 2.00"]
 
 
+def test_costs_of_measuring_are_those_measured_last(figures):
+    assert speed.costs_of_measuring({"a": figures}).empty, "older figures have none"
+    curve = {"sizes": [1000, 100_000], "values": [2.0, 400.0], "time": "1"}
+    both = {f"measure_{what}_neurons": curve for what in ("time", "memory")}
+    later = {name: curve | {"values": [3.0, 5000.0], "time": "2"} for name in both}
+    known = {name: figures | {"_growth": curves} for name, curves in (("b", later), ("c", both))}
+    found = speed.costs_of_measuring({"a": figures, **known})
+    assert found[["neurons", "time", "memory"]].to_numpy().tolist() == [
+        [1000, "3\xa0s", "3\xa0MiB"],
+        [100_000, "5,000\xa0s", "5,000\xa0MiB"],
+    ]
+    assert set(found["processor"]) == {figures["_machine"]["processor"]}
+
+
 def test_reading(figures, tmp_path, monkeypatch):
     bars = tmp_path / "bars.yml"
     bars.write_text("fast: ratio >= 4 # of a comment\nbig: ours <= 64\n")
