@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from nbutils.capturing.proposals import RECURRENT
 from nbutils.own.measure import COUNTS, WHOLE, Measured, measure
 from nbutils.pages.answering import open_all, open_kind
+from nbutils.pages.speed import costs_of_measuring, read_figures
 from nbutils.second.answers import sound, values_of
 from nbutils.support.checks import shown
 from nbutils.support.display import GREY, INK, Html, callout, figure_style, format_number, show_table
@@ -22,8 +23,10 @@ from nbutils.support.files import project_folder
 
 __all__ = [
     "by_depth",
+    "costs_by_size",
     "depth_figure",
     "graph_figure",
+    "kind_of",
     "layers_figure",
     "open_measured",
     "open_outside",
@@ -163,6 +166,12 @@ def show_references(found: Measured) -> Html:
     if committed:
         table.insert(5, "networks of this book", [span(*committed.get(n, (np.nan, np.nan))) for n in rows["measure"]])
     return show_table(table, "The whole network beside its references; ranges are from the smallest to the largest.", 2)
+
+
+def costs_by_size() -> pd.DataFrame:
+    """What measuring takes by the number of neurons, as `make bench` wrote it; no row without the project's folder."""
+    bars = project_folder(Path("benchmarks")) / "benchmarks/bars.yml"
+    return costs_of_measuring(read_figures(bars) if bars.is_file() else {})
 
 
 def kind_of(found: Measured) -> str:
