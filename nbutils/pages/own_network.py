@@ -17,6 +17,7 @@ from nbutils.own.measure import COUNTS, WHOLE, Measured, measure
 from nbutils.pages.answering import open_all, open_kind
 from nbutils.pages.speed import costs_of_measuring, read_figures
 from nbutils.second.answers import sound, values_of
+from nbutils.second.candidates import CANDIDATES
 from nbutils.support.checks import shown
 from nbutils.support.display import GREY, INK, Html, callout, figure_style, format_number, show_table
 from nbutils.support.files import project_folder
@@ -30,11 +31,13 @@ __all__ = [
     "layers_figure",
     "open_measured",
     "open_outside",
+    "show_costs",
     "show_found",
     "show_outside",
     "show_references",
 ]
 
+REFERENCES = "chance, architecture and noise make"
 COLOURS = ("#3b82c4", "#d97a1a", "#2a9d6f", "#a35cc4", "#c8463c", "#b08d2f", "#4aa8b5", "#8c6d5a")
 KINDS = (("untrained", "#d97a1a", "untrained twins"), ("noise", GREY, "the network on noise"))
 TITLES = {
@@ -82,12 +85,12 @@ def row_of(found: Measured, measure_name: str, layer: str = WHOLE) -> pd.Series:
 
 
 def show_found(found: Measured) -> Html:
-    """The box that the page opens with: whether the communities mean anything, in plain words."""
+    """The box that the page opens with: whether the communities are more than references have, in plain words."""
     about = found.about
     excess, remainder = row_of(found, "excess"), row_of(found, "remainder")
     value = format_number(excess["value"], 2)
     if excess["word"] == "above":
-        title = "This network's communities are more than chance, architecture and noise make"
+        title = f"This network's communities are more than {REFERENCES}"
         text = f"Q lies {value} beyond chance, {WORDS['above']}"
         low, high = (format_number(excess[f"untrained_{end}"], 2) for end in ("low", "high"))
         text += f" (twins {low} to {high}); luck alone makes one network in {about['twins'] + 2} the highest."
@@ -96,7 +99,8 @@ def show_found(found: Measured) -> Html:
             rest = format_number(remainder["value"], 2)
             text += f" Preference for the same classes makes {part} of it; {rest} is left beyond that."
     else:
-        title = "This network's communities tell nothing about what it has learned"
+        less = excess["word"] == "below"
+        title = f"This network's communities are {'less than' if less else 'not shown to be more than'} {REFERENCES}"
         text = f"Q lies {value} beyond chance, which is {WORDS[excess['word']]}."
     accuracy = "" if about["accuracy"] is None else f" Accuracy on these images: {about['accuracy']:.3f}."
     return callout(title, f"{text}{accuracy}", "supported" if excess["word"] == "above" else "inconclusive")
@@ -116,7 +120,8 @@ def layers_figure(found: Measured) -> Figure:
             halves = rows["first"].to_numpy(float), rows["second"].to_numpy(float)
             ax.hlines(places, np.minimum(*halves), np.maximum(*halves), color=COLOURS[0], lw=1.5)
             ax.plot(rows["value"].to_numpy(float), places, "o", ms=4.5, color=COLOURS[0], label="this network")
-            ax.axvline(0, color=INK, lw=0.6)
+            if name != "active_entropy":  # which is never negative, and far from 0
+                ax.axvline(0, color=INK, lw=0.6)
             ax.set_title(title, fontsize=9.5)
         axes[0].set(yticks=places, yticklabels=layers)
         axes[0].invert_yaxis()
@@ -165,7 +170,15 @@ def show_references(found: Measured) -> Html:
     )
     if committed:
         table.insert(5, "networks of this book", [span(*committed.get(n, (np.nan, np.nan))) for n in rows["measure"]])
-    return show_table(table, "The whole network beside its references; ranges are from the smallest to the largest.", 2)
+    caption = "The whole network beside its references; ranges are from the smallest to the largest"
+    return show_table(table, f"{caption}{', of networks of this book the middle 90 %' if committed else ''}.", 2)
+
+
+def show_costs(found: Measured) -> Html:
+    """Seconds and mebibytes of every entry of the registry, with what it gives."""
+    given = {one.name: ", ".join(one.columns.values()) for one in CANDIDATES}
+    table = found.costs.assign(entry=found.costs["entry"].map(given)).rename(columns={"entry": "measures"})
+    return show_table(table, "Cost of each entry of the registry of measures.", 2)
 
 
 def costs_by_size() -> pd.DataFrame:

@@ -109,7 +109,7 @@ def write_page(template: Path, parameters: Mapping[str, Any], reads: Sequence[Pa
         parameters: what it is given.
         reads: files that it reads; it is executed again when one of them changed.
         page: where the HTML file goes; the notebook has the same name and the ending .ipynb.
-        title: of the HTML file.
+        title: of the page. What only the book needs, cells with the tag "book-only", is left out.
 
     Returns:
         `page`; it is one file, and asks nothing of the network.
@@ -122,7 +122,7 @@ def write_page(template: Path, parameters: Mapping[str, Any], reads: Sequence[Pa
         raise FileNotFoundError(f"no {template} here; run this command in the project's folder")
     job = NotebookJob(
         name=page.stem,
-        template=template.read_text("utf-8"),
+        template=_as_report(template.read_text("utf-8"), title),
         parameters=tuple(parameters.items()),
         folder=str(Path.cwd()),
         inputs=tuple(file_digest(file) for file in reads),
@@ -140,6 +140,15 @@ def write_page(template: Path, parameters: Mapping[str, Any], reads: Sequence[Pa
     with runner(jobs=1) as where:
         run_notebooks([job], where, deliver, what="pages")
     return page
+
+
+def _as_report(template: str, title: str) -> str:
+    notebook = nbformat.reads(template, as_version=4)
+    notebook.cells = [cell for cell in notebook.cells if "book-only" not in cell.metadata.get("tags", [])]
+    head = notebook.cells[0]
+    if head.source.startswith("# "):
+        head.source = "\n".join([f"# {title}", *head.source.splitlines()[1:]])
+    return nbformat.writes(notebook)
 
 
 def _from_here(path: Path) -> str:

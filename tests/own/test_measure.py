@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -187,7 +188,12 @@ def test_the_box_says_what_the_word_says(found):
     found.about.update(name="mine", class_names=list("0123456789"))
     assert "more than chance, architecture and noise make" in own_network.show_found(found).text
     other = replace(found, table=found.table.assign(word="among"))
-    assert "tell nothing about what it has learned" in own_network.show_found(other).text
+    assert "not shown to be more than chance, architecture and noise make" in own_network.show_found(other).text
+    below = own_network.show_found(replace(found, table=found.table.assign(word="below"))).text
+    assert "less than chance, architecture and noise make" in below
+    costs = own_network.show_costs(found).text
+    assert "modularity Q, Q beyond chance" in costs
+    assert "agreement" not in costs, "names of entries are not for readers"
     assert "not told apart from untrained twins and noise" in own_network.show_found(other).text
     shown = own_network.show_references(found).text
     assert "networks of this book" in shown
@@ -245,6 +251,8 @@ def test_the_command_measures_a_network_from_a_file_and_writes_a_page(trained, t
     assert page.count("<svg") == 2
     assert not any(word in page for word in ('src="http', "<script", "Traceback"))
     assert "more than chance, architecture and noise make" in page
+    assert re.search(r"<h1[^>]*>Communities of mine\.py:build<", page)
+    assert "How to measure yours" not in page, "who has the report has done so"
 
 
 @pytest.mark.parametrize(
