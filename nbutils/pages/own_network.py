@@ -19,7 +19,7 @@ from nbutils.pages.speed import costs_of_measuring, read_figures
 from nbutils.second.answers import sound, values_of
 from nbutils.second.candidates import CANDIDATES
 from nbutils.support.checks import shown
-from nbutils.support.display import GREY, INK, Html, callout, figure_style, format_number, show_table
+from nbutils.support.display import GREY, INK, Html, callout, figure_style, fold, format_number, show_table
 from nbutils.support.files import project_folder
 
 __all__ = [
@@ -33,10 +33,12 @@ __all__ = [
     "open_outside",
     "show_costs",
     "show_found",
+    "show_layers",
     "show_outside",
     "show_references",
 ]
 
+FEW_LAYERS = 20  # of a table in sight
 REFERENCES = "chance, architecture and noise make"
 COLOURS = ("#3b82c4", "#d97a1a", "#2a9d6f", "#a35cc4", "#c8463c", "#b08d2f", "#4aa8b5", "#8c6d5a")
 KINDS = (("untrained", "#d97a1a", "untrained twins"), ("noise", GREY, "the network on noise"))
@@ -104,6 +106,14 @@ def show_found(found: Measured) -> Html:
         text = f"Q lies {value} beyond chance, which is {WORDS[excess['word']]}."
     accuracy = "" if about["accuracy"] is None else f" Accuracy on these images: {about['accuracy']:.3f}."
     return callout(title, f"{text}{accuracy}", "supported" if excess["word"] == "above" else "inconclusive")
+
+
+def show_layers(found: Measured) -> Html:
+    """The layers that were considered, and why each was taken or not; folded where there are many."""
+    columns = ["name", "kind", "neurons", "why"]
+    table = show_table(found.layers[columns], "Layers in the order in which they run.", names=columns)
+    few = len(found.layers) <= FEW_LAYERS
+    return table if few else fold(f"{len(found.layers)} layers, in the order in which they run", table)
 
 
 def layers_figure(found: Measured) -> Figure:

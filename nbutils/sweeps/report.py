@@ -54,6 +54,7 @@ SHELL = """<!DOCTYPE html>
 <style>
 :root {{ color-scheme: light dark; }}
 body {{ font: 16px/1.55 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }}
+h1 {{ overflow-wrap: anywhere; }}
 table {{ border-collapse: collapse; font-size: .92em; }}
 th, td {{ padding: .25em .8em; border-bottom: 1px solid #8a8f9855; }}
 td:first-child {{ min-width: 9em; }}
