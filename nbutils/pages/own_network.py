@@ -134,7 +134,7 @@ def layers_figure(found: Measured) -> Figure:
                 ax.axvline(0, color=INK, lw=0.6)
             ax.set_title(title, fontsize=9.5)
         axes[0].set(yticks=places, yticklabels=layers)
-        axes[0].invert_yaxis()
+        axes[0].set_ylim(len(layers) - 0.4, -0.6)  # the first on top, and no room to spare
         handles, labels = axes[0].get_legend_handles_labels()
         fig.legend(handles, labels, loc="outside lower center", ncols=3)
         plt.close(fig)
@@ -186,8 +186,10 @@ def show_references(found: Measured) -> Html:
 
 def show_costs(found: Measured) -> Html:
     """Seconds and mebibytes of every entry of the registry, with what it gives."""
-    given = {one.name: ", ".join(one.columns.values()) for one in CANDIDATES}
-    table = found.costs.assign(entry=found.costs["entry"].map(given)).rename(columns={"entry": "measures"})
+    known = set(found.table.loc[found.table["value"].notna(), "measure"])
+    given = {one.name: ", ".join(one.columns.values()) for one in CANDIDATES if known & set(one.columns)}
+    rows = found.costs[found.costs["entry"].isin(list(given))]
+    table = rows.assign(entry=rows["entry"].map(given)).rename(columns={"entry": "measures"})
     return show_table(table, "Cost of each entry of the registry of measures.", 2)
 
 

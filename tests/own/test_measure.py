@@ -197,6 +197,7 @@ def test_the_box_says_what_the_word_says(found):
     costs = own_network.show_costs(found).text
     assert "modularity Q, Q beyond chance" in costs
     assert "agreement" not in costs, "names of entries are not for readers"
+    assert "linear regions" not in costs, "which nobody counted"
     assert "not told apart from untrained twins and noise" in own_network.show_found(other).text
     shown = own_network.show_references(found).text
     assert "networks of this book" in shown
