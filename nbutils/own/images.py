@@ -147,16 +147,13 @@ def load_images(name: str) -> Images:
     try:
         with zipfile.ZipFile(path) as content:
             names = [one.removesuffix(".npy") for one in content.namelist()]
-        if "images" not in names:
-            raise LookupError(f"data: {path} must hold an array 'images', it holds {', '.join(names) or 'nothing'}")
-        values, labels = StoredRows(path, "images"), None
-        if "labels" in names:
-            with np.load(path, allow_pickle=False) as content:
-                labels = content["labels"]
-    except LookupError as error:
-        raise ValueError(error.args[0]) from None
+        values = StoredRows(path, "images") if "images" in names else None
+        with np.load(path, allow_pickle=False) as content:
+            labels = content["labels"] if "labels" in names else None
     except DAMAGE as error:
         raise ValueError(f"data: {path} is damaged or no .npz of plain arrays: {error}") from None
+    if values is None:
+        raise ValueError(f"data: {path} must hold an array 'images', it holds {', '.join(names) or 'nothing'}")
     labels = None if labels is None else as_labels(labels)
     classes = () if labels is None else tuple(map(str, range(int(labels.max()) + 1)))
     return Images(values, labels, classes, path.name)

@@ -393,8 +393,8 @@ def _taken(
             values, narrow = _counts(own), _narrow(own) if number == 0 else own
             for one in _entries(labelled, seen.logits.shape[1] > 1, number == 0):
                 timed = costs is not None and number == 0 and part == "whole"
-                shown_one = narrow if {one.name, one.family} & set(ON_SOME) else own
-                values |= _with_cost(one, shown_one, costs) if timed else _safely(one, shown_one)
+                at = narrow if {one.name, one.family} & set(ON_SOME) else own
+                values |= _with_cost(one, at, costs) if timed else _safely(one, at)
             rows += [(network, layer, part, name, value) for name, value in values.items()]
     return rows
 
