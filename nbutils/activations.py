@@ -62,6 +62,30 @@ def firing(activations: Any, rule: str = "top-decile") -> np.ndarray:
     return positive & (values >= least)
 
 
+def above_least(activations: Any) -> np.ndarray:
+    """Activations counted from each neuron's least, for units that can be negative or are never 0.
+
+    Firing is then relative to the neuron's own distribution: :func:`firing` with a share takes its largest activations
+    whatever their sign, and a neuron that never changes never fires.
+
+    Args:
+        activations: shape (examples, neurons), finite.
+
+    Returns:
+        Shape (examples, neurons), at least 0, with a 0 in every column.
+
+    Raises:
+        ValueError: `activations` is not a finite matrix.
+
+    Examples:
+        >>> above_least([[-1.0, 2.0], [3.0, 2.0]]).tolist()
+        [[0.0, 0.0], [4.0, 0.0]]
+    """
+    values = as_activations(activations)
+    values = values if np.issubdtype(values.dtype, np.floating) else values.astype(np.float64)
+    return values - values.min(axis=0)
+
+
 def class_means(activations: Any, labels: Any) -> np.ndarray:
     """Mean activation of every neuron for every class.
 

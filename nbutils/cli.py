@@ -245,6 +245,46 @@ def _replicate(options: argparse.Namespace) -> int:
     return 0
 
 
+def add_experiment_command(commands: argparse._SubParsersAction) -> None:
+    """Add `experiment` to the commands of `python -m nbutils`."""
+    experiment = commands.add_parser(
+        "experiment",
+        help="train networks under many conditions, or with penalties, and measure each",
+        description="Train and measure the networks of an experiment, and write one table with a row for each: "
+        "conditions (ways to train, each against one reference) or cause (communities and entropy pushed up and down). "
+        "The table is written while networks finish, and what it holds is kept: an experiment can be stopped at any "
+        "time and goes on where it stopped.",
+    )
+    experiment.add_argument("experiment", help="conditions or cause")
+    experiment.add_argument("--datasets", nargs="+", metavar="NAME", help="default: those of the book")
+    experiment.add_argument("--seeds", type=positive, help="networks of each condition or dose (default: the book's)")
+    experiment.add_argument("--jobs", type=positive, help="processes (default: one per core)")
+    experiment.add_argument("--into", type=Path, default=Path("experiments"), help="folder (default: experiments)")
+    experiment.add_argument("--plan", action="store_true", help="only say what is missing and how long it would take")
+    experiment.set_defaults(command=_experiment)
+
+
+def _experiment(options: argparse.Namespace) -> int:
+    from nbutils.experiments.designs import experiment_trials
+    from nbutils.experiments.trials import compute_trials, missing_trials, trial_seconds
+
+    trials = experiment_trials(options.experiment, options.datasets, options.seeds)
+    jobs = options.jobs or default_jobs()
+    path = options.into / f"{options.experiment}.parquet"
+    missing = missing_trials(trials, path)
+    print(f"Experiment {options.experiment}: {len(trials)} networks; store: {store_folder()}")
+    left = trial_seconds(missing) / min(jobs, max(1, len(missing)))
+    print(f"Missing: {len(missing)} networks, about {duration(left)} with {jobs} jobs.", flush=True)
+    if options.plan:
+        return 0
+    options.into.mkdir(parents=True, exist_ok=True)
+    with Reporter(jobs, what="networks") as progress:
+        table = compute_trials(trials, path, jobs, progress)
+    failed, degenerate = int((table["reason"] != "").sum()), int((table["degenerate"] == 1).sum())
+    print(f"Table: {path}: {len(table)} networks, {failed} failed, {degenerate} degenerate.")
+    return 0
+
+
 def add_measure_command(commands: argparse._SubParsersAction) -> None:
     """Add `measure` to the commands of `python -m nbutils`."""
     measure = commands.add_parser(
@@ -596,6 +636,7 @@ def _parser() -> argparse.ArgumentParser:
     add_data_command(commands)
     add_study_command(commands)
     add_replicate_command(commands)
+    add_experiment_command(commands)
     add_measure_command(commands)
     settings = commands.add_parser("portable", help="print the environment of portable mode, for `env $(...) COMMAND`")
     settings.set_defaults(command=_portable)

@@ -16,7 +16,7 @@ from nbutils.data.catalogue import BUILT_IN, Name, full_name, keep_images, parse
 from nbutils.data.pictures import Images
 from nbutils.data.sources import SOURCES
 from nbutils.support.arguments import checked
-from nbutils.support.checks import as_count, as_labels, is_whole, share_after, shown
+from nbutils.support.checks import as_count, as_labels, is_number, is_whole, share_after, shown
 from nbutils.support.needs import needed_for
 
 
@@ -317,6 +317,34 @@ def balanced_indices(labels: np.ndarray, size: int, name: str = "size") -> np.nd
     rank[by_class] = np.arange(total) - np.repeat(start, counts)
     chosen = order[np.argsort(rank, kind="stable")[:size]]
     return rng.permutation(chosen)
+
+
+def hold_back(data: Dataset, share: float) -> tuple[Dataset, Dataset]:
+    """Hold a share of the training images back, equally many of each class as far as the classes allow.
+
+    Args:
+        data: what it is taken from.
+        share: of the training images, from 0 to below 1; which ones is fixed.
+
+    Returns:
+        (what is left, what is held back), each as the training images of a data set; the test images are in both.
+
+    Raises:
+        ValueError: the share is out of range.
+
+    Examples:
+        >>> rest, held = hold_back(load_dataset("digits"), 0.1)
+        >>> len(rest.train_labels), len(held.train_labels)
+        (1293, 144)
+    """
+    if not is_number(share) or not 0 <= share < 1:
+        raise ValueError(f"share must be from 0 to below 1, received {shown(share)}")
+    count = round(share * len(data.train_true))
+    held = balanced_indices(data.train_true, count) if count else np.array([], np.int64)
+    left = np.setdiff1d(np.arange(len(data.train_true)), held)
+    names = ("train_pixels", "train_labels", "train_true")
+    taken = ({name: getattr(data, name)[chosen] for name in names} for chosen in (left, np.sort(held)))
+    return (data, data) if share == 0 else tuple(replace(data, **part) for part in taken)
 
 
 def held_out_probe(labels: np.ndarray, size: int = PROBE_SIZE) -> tuple[np.ndarray, np.ndarray]:

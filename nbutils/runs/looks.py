@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbutils.activations import activation_histogram, firing
+from nbutils.activations import above_least, activation_histogram, firing
 from nbutils.data.datasets import held_out_probe, probe_indices
 from nbutils.measures import class_cells
+from nbutils.runs.conditions import activation
 from nbutils.runs.run import Run
 from nbutils.support.checks import shown
 
@@ -118,6 +119,27 @@ class AnyLook(Look):
         )
 
 
+@dataclass(frozen=True)
+class RelativeLook(AnyLook):
+    """A look at units that can be negative or are never 0: they fire by where they lie in their own distribution.
+
+    Attributes:
+        on: output of the activation function above which its input is positive.
+    """
+
+    on: float = 0.0
+
+    @cached_property
+    def activations(self) -> np.ndarray:
+        """Counted from each neuron's least on these images, shape (examples, neurons)."""
+        return above_least(self.preactivations)
+
+    @cached_property
+    def positive(self) -> np.ndarray:
+        """Where the input of the activation function is positive, as it is where a ReLU's output is."""
+        return self.preactivations > self.on
+
+
 def look_at(run: Run, epoch: int = -1, probe: str = "held-out", neurons: int | None = None) -> Look:
     """Look at a network of a run.
 
@@ -148,14 +170,18 @@ def look_at(run: Run, epoch: int = -1, probe: str = "held-out", neurons: int | N
 
     if probe not in PROBES:
         raise ValueError(f"probe must be one of {', '.join(PROBES)}, received {shown(probe)}")
-    data, network, other = run.spec.data(), run.network(epoch), takes_images(run.spec.model)
+    data, network, function = run.spec.data(), run.network(epoch), activation(run.spec.activation)
+    usual = (run.spec.activation, run.spec.normalisation) == ("relu", "none")
+    other = takes_images(run.spec.model) or not usual
     watched, others = held_out_probe(data.test_labels)
     pixels, labels = data.test_pixels[watched], data.test_labels[watched]
     chosen = probe_indices(data.train_true, run.spec.probe)
     if probe == "training":
         pixels, labels = data.train_pixels[chosen], data.train_true[chosen]
     with one_thread():
-        hidden, layout = hidden_layers(run.spec.model) if other else ("hidden*.linear", "auto")
+        hidden, layout = ("hidden*.linear", "auto")
+        if other:
+            hidden, layout = hidden_layers(run.spec.model, run.spec.activation)
         seen = capture_activations(network, pixels, f"{hidden} output", prepare=data.to_inputs, layout=layout)
         elsewhere = capture_activations(network, data.test_pixels[others], "output", prepare=data.to_inputs)["output"]
     logits, state = seen.pop("output"), {} if other else network.state_dict()
@@ -164,7 +190,8 @@ def look_at(run: Run, epoch: int = -1, probe: str = "held-out", neurons: int | N
     known = {**run.spec.model_dump(), **last, "examples": len(data.train_labels), "classes": len(data.classes)}
     known["other_accuracy"] = float((elsewhere.argmax(axis=1) == data.test_labels[others]).mean())
     known["other_images"] = len(others)
-    return (AnyLook if other else Look)(
+    kind = partial(RelativeLook, on=function.on) if function.relative else AnyLook if other else Look
+    return kind(
         preactivations=np.hstack(list(seen.values())),
         layers=run.layers,
         logits=logits,

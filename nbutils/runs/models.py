@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
+from nbutils.runs.conditions import NORMALISATIONS, Activation
+from nbutils.runs.conditions import activation as activation_named
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, shown
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 HIDDEN_LAYERS = "hidden*.relu"  # where a hidden unit's post-non-linearity output is read
-INITIALISATIONS = ("pytorch", "glorot")
+INITIALISATIONS = ("pytorch", "glorot", "he", "lecun")
 MOST = 5  # networks in a stack; more gain nothing, and their weights leave the cache
 MOST_ON_GPU = 32
 LARGE = 300_000  # parameters from which a network keeps a core busy by itself
@@ -58,15 +61,19 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def hidden_layers(model: str) -> tuple[str, str]:
+def hidden_layers(model: str, activation: str = "relu") -> tuple[str, str]:
     """Wildcards of the modules whose outputs are a model's hidden neurons, and how these outputs are laid out.
+
+    Args:
+        model: see :func:`hidden_widths`.
+        activation: of an MLP, see :func:`build_model`.
 
     Examples:
         >>> hidden_layers("mlp:8-4"), hidden_layers("vit:16-2")
         (('hidden*.relu', 'auto'), ('blocks.*.gelu', 'features-last'))
     """
     kind = _read(model)[0]
-    return kind.hidden, kind.layout
+    return kind.hidden if activation == "relu" else f"hidden*.{activation}", kind.layout
 
 
 def takes_images(model: str) -> bool:
@@ -194,6 +201,8 @@ def build_model(
     classes: int,
     dropout: float = 0.0,
     initialisation: str = "pytorch",
+    activation: str = "relu",
+    normalisation: str = "none",
 ) -> nn.Module:
     """A network by its name, not trained yet.
 
@@ -205,23 +214,30 @@ def build_model(
         dropout: share dropped in training, in [0, 1): of every hidden layer's outputs of an MLP, of the last layer's
             channels of convolutions, of what a transformer's blocks add.
         initialisation: "pytorch", what each layer draws by itself, in linear layers and convolutions uniform within
-            1 / sqrt(inputs of the layer); or "glorot", weights uniform within sqrt(6 / (inputs + outputs)) and biases
-            0, as Keras has them.
+            1 / sqrt(inputs of the layer); or, with biases of 0, weights uniform within sqrt(6 / (inputs + outputs)),
+            "glorot", as Keras has them, within sqrt(6 / inputs), "he", or within sqrt(3 / inputs), "lecun".
+        activation: of an MLP's hidden layers, key of `nbutils.runs.conditions.ACTIVATIONS`; others have their own.
+        normalisation: batch normalisation of an MLP's hidden layers, "before" or "after" the activation function, or
+            "none"; others have their own.
 
     Returns:
-        For an MLP, blocks `hidden1`, `hidden2`, ..., each of `linear`, `relu` and (when asked for) `dropout`, then
-        `output`. For the others see :mod:`nbutils.runs.architectures`.
+        For an MLP, blocks `hidden1`, `hidden2`, ..., each of `linear`, the activation function by its name, such as
+        `relu`, and (when asked for) `norm` and `dropout`, then `output`. For the others see
+        :mod:`nbutils.runs.architectures`.
 
     Raises:
         ValueError: a bad model name, more than 500 million weights, `dropout` outside [0, 1), an unknown
-            initialisation, or a model of images without their shape, or with one that it cannot take.
+            initialisation, activation function or normalisation, or one that the model does not take; a model of images
+            without their shape, or with one that it cannot take.
 
     Examples:
         >>> build_model("mlp:4", inputs=3, classes=2)[0].relu
         ReLU()
 
     References:
-        Glorot and Bengio (2010), "Understanding the difficulty of training deep feedforward neural networks".
+        Glorot and Bengio (2010), "Understanding the difficulty of training deep feedforward neural networks"; He et al.
+        (2015), arXiv:1502.01852; LeCun et al. (1998), "Efficient BackProp"; batch normalisation: Ioffe and Szegedy
+        (2015), arXiv:1502.03167.
     """
     shape = inputs if isinstance(inputs, tuple) else None
     values = as_count(inputs if shape is None else prod(shape), "inputs")
@@ -232,31 +248,61 @@ def build_model(
         raise ValueError(
             f"initialisation must be one of {', '.join(INITIALISATIONS)}, received {shown(initialisation)}"
         )
+    if normalisation not in NORMALISATIONS:
+        raise ValueError(f"normalisation must be one of {', '.join(NORMALISATIONS)}, received {shown(normalisation)}")
+    function = activation_named(activation)
+    if takes_images(model) and (activation, normalisation) != ("relu", "none"):
+        raise ValueError(
+            "activation and normalisation must be 'relu' and 'none' for a model other than an 'mlp:', which has its "
+            f"own, received {shown(activation)} and {shown(normalisation)} for {shown(model)}"
+        )
     parameter_count(model, inputs if shape else values, classes)  # refuses what no memory holds
     from torch import nn  # the other functions are about names only
 
     if takes_images(model):
         network = _of_images(model, _shape(model, inputs), classes, dropout)
     else:
-        network = _fully_connected(hidden_widths(model), values, classes, dropout)
-    if initialisation == "glorot":
+        made = partial(_block, activation=activation, function=function, normalisation=normalisation, dropout=dropout)
+        network = _fully_connected(hidden_widths(model), values, classes, made)
+    if initialisation != "pytorch":
+        draw = {
+            "glorot": nn.init.xavier_uniform_,
+            "he": partial(nn.init.kaiming_uniform_, nonlinearity="relu"),
+            "lecun": partial(nn.init.kaiming_uniform_, nonlinearity="linear"),
+        }[initialisation]
         for layer in (part for part in network.modules() if isinstance(part, nn.Linear | nn.Conv2d)):
-            nn.init.xavier_uniform_(layer.weight)
+            draw(layer.weight)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
     return network
 
 
-def _fully_connected(widths: Sequence[int], inputs: int, classes: int, dropout: float) -> nn.Sequential:
+def _block(
+    inputs: int, width: int, activation: str, function: Activation, normalisation: str, dropout: float
+) -> nn.Sequential:
+    """A hidden layer."""
+    from torch import nn
+
+    parts: OrderedDict[str, nn.Module] = OrderedDict(linear=nn.Linear(inputs, width))
+    if normalisation == "before":
+        parts["norm"] = nn.BatchNorm1d(width)
+    parts[activation] = function.make()
+    if normalisation == "after":
+        parts["norm"] = nn.BatchNorm1d(width)
+    if dropout:
+        parts["dropout"] = nn.Dropout(dropout)
+    return nn.Sequential(parts)
+
+
+def _fully_connected(
+    widths: Sequence[int], inputs: int, classes: int, block: Callable[[int, int], nn.Module]
+) -> nn.Sequential:
     from torch import nn
 
     blocks: OrderedDict[str, nn.Module] = OrderedDict()
     width = inputs
     for depth, hidden in enumerate(widths, start=1):
-        parts: OrderedDict[str, nn.Module] = OrderedDict(linear=nn.Linear(width, hidden), relu=nn.ReLU())
-        if dropout:
-            parts["dropout"] = nn.Dropout(dropout)
-        blocks[f"hidden{depth}"] = nn.Sequential(parts)
+        blocks[f"hidden{depth}"] = block(width, hidden)
         width = hidden
     blocks["output"] = nn.Linear(width, classes)
     return nn.Sequential(blocks)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from nbutils.activations import activation_histogram, class_means, effective_rank, firing
+from nbutils.activations import above_least, activation_histogram, class_means, effective_rank, firing
 from nbutils.capturing.hooks import capture_activations
 from nbutils.capturing.layouts import NonFiniteError
 from nbutils.data.datasets import probe_halves, probe_indices
+from nbutils.runs.conditions import activation
 from nbutils.runs.models import build_model, hidden_layers
 from nbutils.runs.spec import RunSpec
 from nbutils.runs.training import Epoch, TrainingSettings, one_thread, score, settle, sharpness, train
@@ -22,11 +23,14 @@ from nbutils.runs.weights import margins
 Arrays = dict[str, dict[str, np.ndarray]]
 
 
-def record_runs(specs: Sequence[RunSpec]) -> list[tuple[dict[str, Any], Arrays]]:
+def record_runs(
+    specs: Sequence[RunSpec], starts: Sequence[Mapping[str, np.ndarray] | None] | None = None
+) -> list[tuple[dict[str, Any], Arrays]]:
     """Train networks once, side by side, and record each.
 
     Args:
         specs: runs that are alike, see :meth:`nbutils.runs.spec.RunSpec.alike`.
+        starts: weights of the network that each starts from, by name, for those that have a `start_from`.
 
     Returns:
         (history and failure, arrays) of each: `{"history": one dict per epoch, "reason": ""}`, where `reason` says why
@@ -43,12 +47,13 @@ def record_runs(specs: Sequence[RunSpec]) -> list[tuple[dict[str, Any], Arrays]]
     if len({spec.alike() for spec in specs}) != 1:
         raise ValueError("runs that are made together must have the same data set, kind of network and batches")
     with one_thread(), torch.random.fork_rng(devices=[]):
-        recorders = [_Recorder(spec) for spec in specs]
+        recorders = [_Recorder(*one) for one in zip(specs, starts or [None] * len(specs), strict=True)]
         models, data = [r.model for r in recorders], [r.data for r in recorders]
-        settings = [
-            TrainingSettings(s.epochs, s.batch_size, s.learning_rate, s.input_scale, s.weight_decay) for s in specs
-        ]
-        for epochs in train(models, data, settings, [spec.seed for spec in specs], lambda n: recorders[n].over):
+        names = [one.name for one in fields(TrainingSettings)]
+        settings = [TrainingSettings(**{name: getattr(spec, name) for name in names}) for spec in specs]
+        seeds = [spec.seed for spec in specs]
+        over, metric = (lambda n: recorders[n].over), (lambda n: recorders[n].validated())
+        for epochs in train(models, data, settings, seeds, over, metric):
             for recorder, epoch in zip(recorders, epochs, strict=True):
                 recorder.look(epoch)
     return [recorder.result() for recorder in recorders]
@@ -57,30 +62,67 @@ def record_runs(specs: Sequence[RunSpec]) -> list[tuple[dict[str, Any], Arrays]]
 class _Recorder:
     """One network, and what was seen of it so far."""
 
-    def __init__(self, spec: RunSpec) -> None:
+    def __init__(self, spec: RunSpec, start: Mapping[str, np.ndarray] | None = None) -> None:
         self.spec, self.data = spec, spec.data()
+        self.held = spec.held_back() if spec.validation else None
         self.probe = probe_indices(self.data.train_true, spec.probe)
         self.halves = probe_halves(self.data.train_true[self.probe])
         torch.manual_seed(spec.seed)
         sizes = self.data.image_shape, len(self.data.classes)
-        model = build_model(spec.model, *sizes, spec.dropout, spec.initialisation)
+        how = spec.dropout, spec.initialisation, spec.activation, spec.normalisation
+        model = build_model(spec.model, *sizes, *how)
         self.model = model.to(spec.device).eval()  # training mode is for steps alone
         settle(self.model, self._some, len(self.data.train_true))
-        self.hidden, self.layout = hidden_layers(spec.model)
+        if start is not None:
+            _take_over(self.model, start)
+        self.hidden, self.layout = hidden_layers(spec.model, spec.activation)
+        self.function = activation(spec.activation)
         self.parameters = [name for name, _ in self.model.named_parameters()]
         self.first = self.last = _weights(self.model)
         self.checkpoints: list[dict[str, np.ndarray]] = []
         self.history: list[dict[str, Any]] = []
         self.reason, self.over, self.seen = "", False, -1
+        if spec.start_from and start is None:
+            self.reason, self.over = f"start_from: the network on {spec.start_from!r} failed", True
         self.snapshots: dict[str, list[np.ndarray]] = {}
+        self.best = -1, -1.0, self.first  # epoch, validation accuracy, weights
 
     def look(self, epoch: int) -> None:
         """Note the state of the network after an epoch that was not seen yet; once it is over for this one, no more."""
         if self.over or epoch == self.seen:
             return
         self.seen = epoch
+        if self.spec.patience is not None and epoch and self._patience_ends(epoch):
+            return
         if not self.spec.every_epoch and 0 < epoch < self.spec.epochs and not self._arrived():
             return
+        self._note(epoch)
+
+    def _patience_ends(self, epoch: int) -> bool:
+        """Whether training ended before or here, at its best epoch, whose weights are put back."""
+        if (now := self.validated()) > self.best[1]:
+            self.best = epoch, now, _weights(self.model)
+        if epoch - self.best[0] < self.spec.patience and epoch < self.spec.epochs:
+            return False
+        if self.best[0] < 0:  # no number at all
+            return False
+        self.model.load_state_dict({name: torch.from_numpy(values) for name, values in self.best[2].items()})
+        kept = [number for number, row in enumerate(self.history) if row["epoch"] < self.best[0]]
+        for rows in (self.history, self.checkpoints, *self.snapshots.values()):
+            del rows[len(kept) :]
+        self._note(self.best[0])
+        self.over = True
+        return True
+
+    def validated(self) -> float:
+        """Accuracy on the training images that are held back, by the labels as given; -1 where it is no number."""
+        try:
+            logits = self._capture(self.held.train_pixels, "output")["output"]
+        except NonFiniteError:
+            return -1.0
+        return score(logits, self.held.train_labels)[1]
+
+    def _note(self, epoch: int) -> None:
         self.last = _weights(self.model)
         try:
             captured = self._capture(self.data.train_pixels, f"{self.hidden} output", scale=1.0)
@@ -163,15 +205,25 @@ class _Recorder:
         )
 
     def _snapshot(self, layers: list[np.ndarray]) -> dict[str, np.ndarray]:
+        positive = np.hstack([layer[self.probe] for layer in layers]) > self.function.on
+        if self.function.relative:
+            layers = [above_least(layer) for layer in layers]
         watched = np.hstack([layer[self.probe] for layer in layers])
         means = class_means(watched, self.data.train_true[self.probe])
         return {
             "fired": np.packbits(firing(watched, self.spec.firing), axis=1),
-            "positive": np.packbits(firing(watched, "positive"), axis=1),
+            "positive": np.packbits(positive, axis=1),
             "class_means": means.astype(np.float32),
             "histogram": np.hstack([activation_histogram(layer) for layer in layers]).astype(np.int32),
             "half_histograms": np.stack([activation_histogram(watched[half]) for half in self.halves]).astype(np.int32),
         }
+
+
+def _take_over(model: torch.nn.Module, start: Mapping[str, np.ndarray]) -> None:
+    """Hidden layers of a network that was trained on something else; its last layer is left alone."""
+    last = [name.rpartition(".")[0] for name, part in start.items() if part.ndim > 1][-1]
+    taken = {name: torch.from_numpy(part) for name, part in start.items() if name.rpartition(".")[0] != last}
+    model.load_state_dict(taken, strict=False)
 
 
 def _weights(model: torch.nn.Module) -> dict[str, np.ndarray]:

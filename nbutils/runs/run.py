@@ -174,7 +174,8 @@ class Run:
 
         data, spec = load_dataset(self.spec.dataset), self.spec
         sizes = data.image_shape, len(data.classes)
-        model = build_model(spec.model, *sizes, spec.dropout, spec.initialisation)
+        how = spec.dropout, spec.initialisation, spec.activation, spec.normalisation
+        model = build_model(spec.model, *sizes, *how)
         if epoch in (0, -1):
             stored = self.store.arrays(self.address, "first_weights" if epoch == 0 else "last_weights")
         else:
@@ -231,6 +232,8 @@ def run_together(specs: Sequence[RunSpec], store: Store | None = None) -> list[R
     missing = [where for where in found if store.read(where) is None]
     for where in missing:
         found[where].check()
+    bases = {where: run_once(found[where].base(), store) for where in missing if found[where].start_from}
+    starts = {where: store.arrays(base.address, "last_weights") for where, base in bases.items() if not base.failed}
     with ExitStack() as locks:
         for where in sorted(missing):  # in one order, so that two processes never wait for each other
             locks.enter_context(store.lock(where))
@@ -242,7 +245,7 @@ def run_together(specs: Sequence[RunSpec], store: Store | None = None) -> list[R
 
             start = time.perf_counter()
             with threadpool_limits(1):  # NumPy's sums, too, must not depend on how many cores there are
-                made = record_runs([found[where] for where in missing])
+                made = record_runs([found[where] for where in missing], [starts.get(where) for where in missing])
             seconds = round((time.perf_counter() - start) / len(missing), 3)
             for where, (summary, arrays) in zip(missing, made, strict=True):
                 record = {**_determinants(found[where]), **summary, "seconds": seconds, "provenance": provenance()}

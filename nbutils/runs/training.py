@@ -17,23 +17,47 @@ from torch.nn.functional import cross_entropy
 from torch.optim.adam import adam
 
 from nbutils.data.datasets import Dataset
+from nbutils.runs.conditions import ACTIVATIONS, CLIPPINGS, OPTIMISERS, SCHEDULES, raised, read_rule
 from nbutils.runs.models import stack_size
+from nbutils.runs.penalties import PENALTIES
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, is_number, shown
 
 SHAKES = 3  # draws of the noise of `sharpness`
+RULES = {"optimiser": OPTIMISERS, "schedule": SCHEDULES, "clipping": CLIPPINGS, "penalty": PENALTIES}
+SLOWER = 0.1  # of the rate, with which layers go on that were frozen
 
 
 @checked
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Adam with a fixed learning rate; the paper uses batches of 32 and Keras' default rate of 0.001.
+    """How a network is trained: Adam with a fixed learning rate, and nothing else, if nothing else is asked for.
 
-    `input_scale` multiplies the images as the data set prepares them. `weight_decay` w takes lr w of every parameter
-    away before each step, apart from Adam's own slopes (AdamW, Loshchilov and Hutter 2019, arXiv:1711.05101).
+    The paper uses batches of 32 and Keras' default rate of 0.001.
+
+    Attributes:
+        epochs: passes over the training set.
+        batch_size: examples per step.
+        learning_rate: of the optimiser; where a schedule changes it, the first one.
+        input_scale: multiplies the images as the data set prepares them.
+        weight_decay: w takes lr w of every parameter away before each step, apart from Adam's own slopes (AdamW,
+            Loshchilov and Hutter 2019, arXiv:1711.05101).
+        optimiser: "adam"; "sgd:<momentum>"; or "sam:<radius>", sharpness-aware minimisation on SGD with momentum 0.9
+            (Foret et al. 2021, arXiv:2010.01412).
+        schedule: of the learning rate at epoch t: "constant"; "power:<s>:<c>", eta / (1 + t / s)^c;
+            "exponential:<s>", eta 0.1^(t / s); both go on with every step; "performance:<d>:<n>", divided by d whenever
+            a validation metric has not risen for n epochs.
+        clipping: of slopes: "none"; "value:<v>", each cut to [-v, v]; "norm:<v>", all made shorter together where
+            their Euclidean norm exceeds v.
+        l1: times the sum of all weights' sizes, added to the loss; biases and normalisations are left alone.
+        l2: times half the sum of their squares, likewise.
+        penalty: "none", or a measure of firing and the coefficient with which it is pushed up (positive) or down, such
+            as "modularity:-0.3", see :mod:`nbutils.runs.penalties`.
+        frozen_epochs: for so many epochs only the last layer learns; afterwards the last hidden one, too, both at a
+            tenth of the rate. 0 means that all layers learn from the start.
 
     Raises:
-        ValueError: `epochs` or `weight_decay` is negative, `batch_size` below 1, or a number not finite and above 0.
+        ValueError: a number is out of range or not finite, or no such optimiser, schedule, clipping or penalty.
     """
 
     epochs: int = 10
@@ -41,16 +65,34 @@ class TrainingSettings:
     learning_rate: float = 0.001
     input_scale: float = 1.0
     weight_decay: float = 0.0
+    optimiser: str = "adam"
+    schedule: str = "constant"
+    clipping: str = "none"
+    l1: float = 0.0
+    l2: float = 0.0
+    penalty: str = "none"
+    frozen_epochs: int = 0
 
     def __post_init__(self) -> None:
         as_count(self.epochs, "epochs", 0)
         as_count(self.batch_size, "batch_size")
+        as_count(self.frozen_epochs, "frozen_epochs", 0)
+        for name, rules in RULES.items():
+            read_rule(getattr(self, name), rules, name)
         for name in ("learning_rate", "input_scale"):
             value = getattr(self, name)
             if not is_number(value) or value <= 0:
                 raise ValueError(f"{name} must be a finite number above 0, received {shown(value)}")
-        if not is_number(self.weight_decay) or self.weight_decay < 0:
-            raise ValueError(f"weight_decay must be a finite number of at least 0, received {shown(self.weight_decay)}")
+        for name in ("weight_decay", "l1", "l2"):
+            value = getattr(self, name)
+            if not is_number(value) or value < 0:
+                raise ValueError(f"{name} must be a finite number of at least 0, received {shown(value)}")
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is Adam with a fixed rate and nothing else, which networks can share side by side."""
+        own = ("epochs", "batch_size", "learning_rate", "input_scale", "weight_decay")
+        return self == TrainingSettings(**{name: getattr(self, name) for name in own})
 
 
 @dataclass(frozen=True)
@@ -102,6 +144,7 @@ def train(
     settings: TrainingSettings | Sequence[TrainingSettings],
     seeds: Sequence[int],
     leaves: Callable[[int], bool] | None = None,
+    metric: Callable[[int], float] | None = None,
 ) -> Iterator[tuple[int, ...]]:
     """Train networks of one shape side by side, in place, each as if it were alone.
 
@@ -110,21 +153,23 @@ def train(
 
     Args:
         models: networks from (examples, pixels) to (examples, classes) on one device: fully connected ones with ReLU,
-            alike but for their dropout, see :class:`nbutils.runs.training.Stack`; or one of any other kind, see
-            :class:`nbutils.runs.training.Single`.
+            alike but for their dropout, see :class:`nbutils.runs.training.Stack`; or one of any other kind, or with
+            settings that are not plain, see :class:`nbutils.runs.training.Single`.
         data: what each network trains on: `train_labels`, the labels as given, and images that are prepared alike.
         settings: optimiser and length, of all or of each, with batches of one size. Where training sets differ in size,
             each must be made of whole batches.
         seeds: seed of each network's order of examples and of its dropout; drawn on the processor whatever the device.
         leaves: asked after every yield whether a network, by its number from 0, ends before it has finished its epochs;
             None means that none does.
+        metric: asked after every epoch of a network, by its number, for what the schedule "performance" watches; the
+            larger the better.
 
     Yields:
         How many epochs each network has finished: (0, 0), (1, 1), ..., or (0, 0), (1, 0), ... where they differ.
 
     Raises:
-        ValueError: models, data, settings and seeds are not equally many, they differ in what must be alike, or there
-            is more than one of another kind.
+        ValueError: models, data, settings and seeds are not equally many, they differ in what must be alike, there is
+            more than one of another kind, or a schedule watches a metric and there is none.
 
     Examples:
         >>> from nbutils.data.datasets import load_dataset
@@ -142,13 +187,16 @@ def train(
     # A batch of one matrix would be multiplied in another way, with other roundings: a twin keeps it company.
     company = stack_size(sum(p.numel() for p in models[0].parameters()), device.type) > 1
     stack: Stack | Single
-    if _stackable(models[0]):
+    if _stackable(models[0]) and all(one.plain for one in each):
         stack = Stack(models, [one.learning_rate for one in each], [one.weight_decay for one in each])
     elif len(models) == 1:
-        stack, company = Single(models[0], each[0].learning_rate, each[0].weight_decay), False
+        stack, company = Single(models[0], each[0], seeds[0], courses[0].steps_left), False
+        if stack.needs_metric and metric is None:
+            raise ValueError(f"metric must be given for schedule {each[0].schedule!r}, which watches it")
     else:
         raise ValueError(
-            f"models of other layers than {STACKED} are trained one at a time, received {len(models)} side by side"
+            f"models of other layers than {STACKED}, or with more than Adam at a fixed rate, are trained one at a "
+            f"time, received {len(models)} side by side"
         )
     there = list(range(len(models)))
     yield tuple(finished)
@@ -171,6 +219,8 @@ def train(
         for number in over:
             finished[number] += 1
             courses[number].begin()
+            if isinstance(stack, Single):
+                stack.end_epoch(metric(number) if stack.needs_metric else None)
         if over:
             yield tuple(finished)
 
@@ -488,23 +538,58 @@ class Stack:
 
 
 class Single:
-    """One network of any kind; one step of Adam on cross-entropy, by PyTorch's own slopes.
+    """One network of any kind, trained in any way, by PyTorch's own slopes and optimisers.
 
     Args:
         model: from (examples, pixels) to (examples, classes).
-        learning_rate: of Adam.
-        weight_decay: see :class:`nbutils.runs.training.TrainingSettings`.
+        settings: how it is trained.
+        seed: of what a penalty draws.
+        steps: per epoch, by which schedules count.
+
+    Raises:
+        ValueError: there are layers to be frozen but fewer than two with weights, or a penalty and no activation
+            function.
 
     Examples:
         >>> model = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2))
-        >>> one = Single(model, learning_rate=0.001)
+        >>> one = Single(model, TrainingSettings(schedule="exponential:2"), steps=10)
         >>> with one.training([np.random.default_rng(0)]):
         ...     one.step(torch.rand(1, 5, 3), torch.zeros(1, 5, dtype=torch.int64))
     """
 
-    def __init__(self, model: nn.Module, learning_rate: float, weight_decay: float = 0.0) -> None:
-        self.model = model
-        self._adam = torch.optim.AdamW(model.parameters(), learning_rate, weight_decay=weight_decay, fused=True)
+    def __init__(self, model: nn.Module, settings: TrainingSettings, seed: int = 0, steps: int = 1) -> None:
+        self.model, self._settings, self._epoch = model, settings, 0
+        self._weighted = [one for one in model.modules() if isinstance(one, nn.Linear | nn.Conv2d)]
+        rule, numbers = read_rule(settings.clipping, CLIPPINGS, "clipping")
+        self._clip = lambda parameters: rule.make(parameters, *numbers)
+        made, self._coefficient = read_rule(settings.penalty, PENALTIES, "penalty")
+        self._penalty, self._hidden = made.make(seed), _activation_functions(model)
+        if self._penalty and not self._hidden:
+            raise ValueError(f"penalty {settings.penalty!r} needs a model with activation functions, received none")
+        if settings.frozen_epochs:
+            if len(self._weighted) < 2:
+                raise ValueError("frozen_epochs must be 0 for a model with fewer than two layers of weights")
+            self._learn(1)
+        self._start(settings.learning_rate, steps)
+
+    def _learn(self, last: int) -> None:
+        """Let only the last layers learn."""
+        self.model.requires_grad_(False)
+        for layer in self._weighted[-last:]:
+            layer.requires_grad_(True)
+
+    def _start(self, rate: float, steps: int) -> None:
+        settings = self._settings
+        self._parameters = [one for one in self.model.parameters() if one.requires_grad]
+        rule, numbers = read_rule(settings.optimiser, OPTIMISERS, "optimiser")
+        self._optimiser = rule.make(self._parameters, rate, settings.weight_decay, *numbers)
+        rule, numbers = read_rule(settings.schedule, SCHEDULES, "schedule")
+        self._schedule, self._steps = rule.make(self._optimiser, steps, *numbers), steps
+
+    @property
+    def needs_metric(self) -> bool:
+        """Whether :meth:`end_epoch` must be told a validation metric."""
+        return self._schedule.by_metric
 
     def keep(self, _numbers: Sequence[int]) -> None:
         """One network goes on with itself."""
@@ -527,9 +612,60 @@ class Single:
             inputs: shape (1, batch, values).
             labels: classes, shape (1, batch), int64.
         """
-        self._adam.zero_grad()
-        cross_entropy(self.model(inputs[0]), labels[0]).backward()
-        self._adam.step()
+        self._slopes(inputs[0], labels[0])
+        if radius := getattr(self._optimiser, "radius", None):
+            with raised(self._parameters, radius):
+                self._slopes(inputs[0], labels[0])
+        self._optimiser.step()
+        if self._schedule.scheduler and not self._schedule.by_metric:
+            self._schedule.scheduler.step()
+
+    def _slopes(self, inputs: torch.Tensor, labels: torch.Tensor) -> None:
+        self._optimiser.zero_grad()
+        if self._penalty is None:
+            loss = cross_entropy(self.model(inputs), labels)
+        else:
+            with _outputs(self._hidden) as layers:
+                loss = cross_entropy(self.model(inputs), labels)
+            if len(labels) > 1:  # a neuron has no distribution on one image
+                loss = loss - self._coefficient[0] * self._penalty(layers, labels)
+        if self._settings.l1:
+            loss = loss + self._settings.l1 * sum(layer.weight.abs().sum() for layer in self._weighted)
+        if self._settings.l2:
+            loss = loss + self._settings.l2 / 2 * sum(layer.weight.square().sum() for layer in self._weighted)
+        loss.backward()
+        self._clip(self._parameters)
+
+    def end_epoch(self, metric: float | None = None) -> None:
+        """What is done between epochs: the schedule looks at a metric, frozen layers are let go."""
+        self._epoch += 1
+        if self._schedule.by_metric:
+            self._schedule.scheduler.step(metric)
+        if self._epoch == self._settings.frozen_epochs:
+            self._learn(2)
+            self._start(self._settings.learning_rate * SLOWER, self._steps)
+
+
+def _activation_functions(model: nn.Module) -> list[nn.Module]:
+    kinds = tuple(getattr(nn, one.module) for one in ACTIVATIONS.values())
+    return [module for module in model.modules() if isinstance(module, kinds)]
+
+
+@contextmanager
+def _outputs(modules: Sequence[nn.Module]) -> Iterator[list[torch.Tensor]]:
+    """What modules give inside, with slopes: (examples, neurons) each, a channel's or a token's mean over positions."""
+    found: list[torch.Tensor] = []
+
+    def note(_module: nn.Module, _inputs: object, output: torch.Tensor) -> None:
+        spare = (2, 3) if output.ndim == 4 else (1,) if output.ndim == 3 else ()
+        found.append(output.mean(dim=spare) if spare else output)
+
+    handles = [module.register_forward_hook(note) for module in modules]
+    try:
+        yield found
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 @torch.no_grad()

@@ -22,7 +22,7 @@ from nbutils.data.datasets import label_noise, load_dataset, probe_halves
 from nbutils.entropy import active_entropy, block_entropy
 from nbutils.graphs import activation_pattern_graph
 from nbutils.measures import MeasureSpec, measure_matched
-from nbutils.runs.models import hidden_widths, parameter_count, stack_size, takes_images
+from nbutils.runs.models import hidden_widths, parameter_count, stack_size
 from nbutils.runs.run import Run, run_address, run_once, run_together
 from nbutils.runs.spec import RunSpec
 from nbutils.second.candidates import CANDIDATES, Candidate
@@ -272,7 +272,7 @@ def _stacks(networks: Iterable[Network], jobs: int) -> Iterator[tuple[Network, .
     for spec, group in alike.items():
         data = load_dataset(spec.dataset)
         parameters = parameter_count(spec.model, data.image_shape, len(data.classes))
-        most = 1 if takes_images(spec.model) else stack_size(parameters, spec.device)
+        most = 1 if spec.alone else stack_size(parameters, spec.device)
         size = min(most, -(-len(group) // jobs))
         group.sort(key=lambda one: -one.run.epochs * (one.run.examples or len(data.train_labels)))
         yield from (tuple(group[start : start + size]) for start in range(0, len(group), size))

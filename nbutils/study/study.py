@@ -216,7 +216,7 @@ def stacks(tasks: Sequence[Task], jobs: int) -> list[tuple[Task, ...]]:
     for spec, group in alike.items():
         data = load_dataset(spec.dataset)
         parameters = parameter_count(spec.model, data.image_shape, len(data.classes))
-        size = min(stack_size(parameters, spec.device), -(-len(group) // jobs))
+        size = 1 if spec.alone else min(stack_size(parameters, spec.device), -(-len(group) // jobs))
         found += [tuple(group[start : start + size]) for start in range(0, len(group), size)]
     return found
 

@@ -159,7 +159,7 @@ def test_a_single_step_is_that_of_a_stack():
     one, other = (build_model("mlp:6", 9, 3) for _ in range(2))
     other.load_state_dict(one.state_dict())
     x, y = torch.randn(1, 16, 9), torch.randint(3, (1, 16))
-    stack, single = Stack([one], 0.01, 0.1), Single(other, 0.01, 0.1)
+    stack, single = Stack([one], 0.01, 0.1), Single(other, TrainingSettings(learning_rate=0.01, weight_decay=0.1))
     for _ in range(5):
         stack.step(x, y)
         with single.training([np.random.default_rng(0)]):

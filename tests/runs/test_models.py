@@ -70,5 +70,5 @@ def test_glorot_as_keras_has_it():
     assert float(first.bias.detach().abs().max()) == 0
     assert bound * 0.999 < float(first.weight.detach().abs().max()) <= bound
     assert float(first.weight.detach().var()) == pytest.approx(bound**2 / 3, rel=0.02)
-    with pytest.raises(ValueError, match="initialisation must be one of pytorch, glorot, received 'he'"):
-        build_model("mlp:3", 5, 10, initialisation="he")
+    with pytest.raises(ValueError, match="initialisation must be one of pytorch, glorot, he, lecun, received 'xavier'"):
+        build_model("mlp:3", 5, 10, initialisation="xavier")

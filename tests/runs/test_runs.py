@@ -49,6 +49,18 @@ def test_every_parameter_changes_the_address():
         "every_epoch": False,
         "checkpoints": True,
         "device": "cuda",
+        "activation": "tanh",
+        "normalisation": "before",
+        "optimiser": "sgd:0.9",
+        "schedule": "power:2:1",
+        "clipping": "norm:1",
+        "l1": 0.1,
+        "l2": 0.1,
+        "penalty": "modularity:1",
+        "validation": 0.1,
+        "patience": 3,
+        "start_from": "mnist-5k",
+        "frozen_epochs": 1,
     }
     assert set(other) == set(RunSpec.model_fields)
     addresses = {run_address(SMALL.model_copy(update={k: v})) for k, v in other.items()}
@@ -373,7 +385,9 @@ def test_only_missing_runs_are_trained(own_store, monkeypatch):
 
     seen = []
     original = recording.record_runs
-    monkeypatch.setattr(recording, "record_runs", lambda given: seen.append(list(given)) or original(given))
+    monkeypatch.setattr(
+        recording, "record_runs", lambda given, starts: seen.append(list(given)) or original(given, starts)
+    )
     run = run_together([*specs, specs[0]])
     assert [run.spec for run in run] == [*specs, specs[0]]
     assert seen == [[specs[0], specs[1], specs[3]]]

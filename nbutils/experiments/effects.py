@@ -1,0 +1,100 @@
+"""What a condition changes: differences from what it is held against, network by network of the same seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from nbutils.evaluation.words import t_interval
+from nbutils.experiments.conditions import conditions_of
+from nbutils.experiments.trials import OUTCOMES
+from nbutils.stats import holm
+
+__all__ = ["SHOWN", "condition_effects", "paired", "sound_trials"]
+
+# What an effect is told of: performance, communities and the two parts of Q, the entropies of H3.
+SHOWN = ("accuracy", "modularity", "class_part", "remainder", "active_entropy", "block_entropy")
+LEAST = 5  # pairs of networks without which there is no interval
+
+
+def sound_trials(table: pd.DataFrame) -> pd.DataFrame:
+    """Networks that finished and are not degenerate; the others are counted, and decide nothing."""
+    return table[(table["reason"] == "") & (table["degenerate"] == 0)]
+
+
+def paired(table: pd.DataFrame, condition: str, against: str, column: str) -> np.ndarray:
+    """Differences between networks of the same seed with and without a condition.
+
+    Args:
+        table: trials on one data set.
+        condition: name in the column `condition`; `against` likewise.
+        column: what is compared.
+
+    Returns:
+        One difference per seed that both have, in the order of seeds; those that are not defined are left out.
+
+    Examples:
+        >>> table = pd.DataFrame({"condition": ["a", "b", "a"], "seed": [0, 0, 1], "accuracy": [0.5, 0.25, 0.5]})
+        >>> paired(table, "a", "b", "accuracy").tolist()
+        [0.25]
+    """
+    sides = [table[table["condition"] == name].set_index("seed")[column] for name in (condition, against)]
+    return (sides[0] - sides[1]).dropna().sort_index().to_numpy()
+
+
+def condition_effects(table: pd.DataFrame, columns: Sequence[str] = SHOWN) -> pd.DataFrame:
+    """Effects of all training conditions on all data sets.
+
+    The difference of each network from that of the same seed without the condition; its mean with a 95 % t interval,
+    and a two-sided t test, corrected by Holm over all conditions, data sets and columns together.
+
+    Args:
+        table: see :func:`nbutils.experiments.trials.compute_trials`.
+        columns: of the table.
+
+    Returns:
+        One row per data set, condition and column: `dataset`, `group`, `condition`, `title`, `against`, `column`,
+        `measure`, `networks` (pairs), `mean` of the condition itself, `effect`, `low`, `high`, `p_value`, `adjusted`.
+        Fewer than five pairs have neither interval nor p value.
+    """
+    good, rows = sound_trials(table), []
+    for dataset in dict.fromkeys(table["dataset"]):
+        own = good[good["dataset"] == dataset]
+        for condition in (one for one in conditions_of(dataset) if one.name != "reference"):
+            for column in columns:
+                found = paired(own, condition.name, condition.against, column)
+                there = own.loc[own["condition"] == condition.name, column]
+                enough = len(found) >= LEAST
+                low, high = t_interval(found) if enough else (np.nan, np.nan)
+                rows.append(
+                    {
+                        "dataset": dataset,
+                        "group": condition.group,
+                        "condition": condition.name,
+                        "title": condition.title,
+                        "against": condition.against,
+                        "column": column,
+                        "measure": OUTCOMES[column],
+                        "networks": len(found),
+                        "mean": float(there.mean()),
+                        "effect": float(found.mean()) if len(found) else np.nan,
+                        "low": low,
+                        "high": high,
+                        "p_value": _p_value(found) if enough else np.nan,
+                    }
+                )
+    effects = pd.DataFrame(rows)
+    tested = effects["p_value"].notna()
+    effects["adjusted"] = np.nan
+    if tested.any():
+        effects.loc[tested, "adjusted"] = holm(effects.loc[tested, "p_value"].tolist())
+    return effects
+
+
+def _p_value(values: np.ndarray) -> float:
+    if np.ptp(values) == 0:
+        return 1.0 if values[0] == 0 else 0.0
+    return float(stats.ttest_1samp(values, 0).pvalue)

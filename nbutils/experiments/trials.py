@@ -1,0 +1,328 @@
+"""Trials of an experiment: networks with a condition, what is measured on each, and the table of all.
+
+A table is written while networks finish, and what it holds is kept whatever machine and code made it: an experiment
+that is interrupted, or goes on elsewhere, trains only what its table lacks.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from nbutils.entropy import active_entropy, block_entropy, class_selectivity, mutual_information, total_correlation
+from nbutils.evaluation.calibration import calibration_error, negative_log_likelihood
+from nbutils.measures import MeasureSpec, measure_matched, measure_strength
+from nbutils.runs.looks import Look, look_at
+from nbutils.runs.models import hidden_widths
+from nbutils.runs.run import Run, run_address, run_once
+from nbutils.runs.spec import RunSpec
+from nbutils.second.networks import settings_digest
+from nbutils.second.questions import PROTOCOL
+from nbutils.study.study import run_stacks
+from nbutils.support.code import code_digest
+from nbutils.support.files import is_file, read_parquet, replace_file
+from nbutils.support.machine import default_jobs
+from nbutils.support.provenance import digest_of, environment
+from nbutils.support.store import Store
+
+__all__ = [
+    "OUTCOMES",
+    "Trial",
+    "compute_trials",
+    "missing_trials",
+    "outcomes",
+    "read_trials",
+    "trial_row",
+    "trial_seconds",
+]
+
+ONE_NULL = MeasureSpec(density=PROTOCOL.density, seeds=1, null_draws=1)
+DRAWS = 30  # of Monte-Carlo dropout
+EVERY = 120  # seconds after which a table is written again
+# Column of a table -> what pages call it.
+OUTCOMES: Mapping[str, str] = {
+    "accuracy": "test accuracy",
+    "train_accuracy": "training accuracy",
+    "modularity": "modularity Q",
+    "excess": "Q beyond chance",
+    "class_part": "class-preference part of Q",
+    "remainder": "remainder of Q",
+    "communities": "communities",
+    "active": "active neurons",
+    "active_entropy": "binned entropy per active neuron",
+    "block_entropy": "entropy of blocks of six",
+    "block_entropy_top": "entropy of blocks of six, strongest tenth",
+    "class_selectivity": "class selectivity",
+    "mutual_information": "mutual information with the class",
+    "total_correlation": "total correlation",
+    "mean_activity": "mean activity",
+    "calibration": "calibration error",
+    "loss": "test loss",
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One network of an experiment.
+
+    Attributes:
+        run: its parameters.
+        condition: what is done to it; networks of one condition on one data set differ by their seed.
+        dose: how much of it; NaN where it has none.
+        neurons: how many neurons graphs are drawn down to; 0 takes half of the network's.
+    """
+
+    run: RunSpec
+    condition: str
+    dose: float = float("nan")
+    neurons: int = 0
+
+    @property
+    def settings(self) -> str:
+        """Digest by which a table knows the trial."""
+        return digest_of({"settings": settings_digest(self.run), "neurons": self.size})
+
+    @property
+    def size(self) -> int:
+        """Neurons of every graph."""
+        return self.neurons or round(PROTOCOL.matched * sum(hidden_widths(self.run.model)))
+
+
+def outcomes(look: Look) -> dict[str, float]:
+    """What is measured on the network of a trial, on the held-out probe.
+
+    Args:
+        look: see :func:`nbutils.runs.looks.look_at`.
+
+    Returns:
+        Values by column of `OUTCOMES`, but for `accuracy` and `train_accuracy`: those of the graph NaN where fewer
+        neurons fire than it is drawn down to.
+
+    Examples:
+        >>> from nbutils.runs.run import run_once
+        >>> from nbutils.runs.spec import RunSpec
+        >>> found = outcomes(look_at(run_once(RunSpec(epochs=1, model="mlp:16", every_epoch=False))))
+        >>> 0 <= found["modularity"] <= 1, round(found["excess"] - found["class_part"] - found["remainder"], 9)
+        (True, 0.0)
+    """
+    from nbutils.activations import class_means
+
+    fired, positive = look.fired, look.positive
+    active = int(fired.any(axis=0).sum())
+    names = "modularity", "class_part", "remainder", "communities"
+    graph = dict.fromkeys((*names, "excess"), float("nan"))
+    if active >= look.neurons:
+        found = measure_matched(fired, look.cells, look.seed, look.neurons, ONE_NULL, PROTOCOL.draws)
+        graph = {name: found[name] for name in names} | {"excess": found["modularity"] - found["null_circular"]}
+    return {
+        **graph,
+        "active": active,
+        "active_entropy": active_entropy(look.histogram),
+        "block_entropy": block_entropy(positive),
+        "block_entropy_top": block_entropy(fired),
+        "class_selectivity": float(class_selectivity(class_means(look.activations, look.labels)).mean()),
+        "mutual_information": float(mutual_information(fired, look.labels).mean()),
+        "total_correlation": total_correlation(fired),
+        "mean_activity": measure_strength(fired, positive)["mean_activity"],
+        "calibration": calibration_error(_probabilities(look.logits), look.labels),
+        "loss": negative_log_likelihood(_probabilities(look.logits), look.labels),
+    }
+
+
+def _probabilities(logits: np.ndarray) -> np.ndarray:
+    raised = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
+    return raised / raised.sum(axis=1, keepdims=True)
+
+
+def dropout_outcomes(look: Look) -> dict[str, float]:
+    """What averaging over dropout changes: accuracy, calibration and uncertainty on the held-out probe.
+
+    Args:
+        look: at a network that was trained with dropout.
+
+    Returns:
+        `mc_accuracy`, `mc_calibration` and `mc_loss` of the mean of 30 draws, `single_accuracy` without dropout on the
+        same images, `mc_entropy` of the mean in bits, and of it `mc_disagreement`, what draws differ by.
+    """
+    from nbutils.runs.uncertainty import monte_carlo_dropout, predictive_entropy
+
+    draws = monte_carlo_dropout(look.network, look.inputs, DRAWS, look.seed)
+    mean, entropy = draws.mean(axis=0), predictive_entropy(draws)
+    return {
+        "mc_accuracy": float((mean.argmax(axis=1) == look.labels).mean()),
+        "single_accuracy": float((look.predicted == look.labels).mean()),
+        "mc_calibration": calibration_error(mean, look.labels),
+        "mc_loss": negative_log_likelihood(mean, look.labels),
+        "mc_entropy": float(entropy.total.mean()),
+        "mc_disagreement": float(entropy.disagreement.mean()),
+    }
+
+
+def _code() -> str:
+    return code_digest(f"{__name__}.trial_row")
+
+
+def trial_row(trial: Trial) -> dict[str, Any]:
+    """The row of a table: trains and measures what the store lacks.
+
+    Args:
+        trial: one network.
+
+    Returns:
+        `condition`, `dose`, `run` (address), `settings`, parameters of the run as JSON, `epoch` (the last), what is in
+        `OUTCOMES`, `degenerate`, `reason` of a failure, `seconds`, `commit`, `time`, `machine`.
+    """
+    run = run_once(trial.run)
+    store, where = Store("trials"), digest_of({"run": run.address, "neurons": trial.size, "environment": environment()})
+    record = store.read(where)
+    if record is None or record["code"] != _code():
+        with store.lock(where):
+            record = {"code": _code(), "values": {} if run.failed else _values(run, trial)}
+            store.write(where, record, replace=True)
+    origin = run.record["provenance"]
+    return {
+        "condition": trial.condition,
+        "dose": trial.dose,
+        "dataset": trial.run.dataset,
+        "labels": trial.run.labels,
+        "seed": trial.run.seed,
+        "run": run.address,
+        "settings": trial.settings,
+        "parameters": json.dumps(trial.run.model_dump(), sort_keys=True),
+        "neurons": trial.size,
+        "reason": run.failed,
+        **record["values"],
+        "seconds": run.record["seconds"],
+        **{name: origin[name] for name in ("commit", "time", "machine")},
+    }
+
+
+def _values(run: Run, trial: Trial) -> dict[str, float]:
+    look = look_at(run, neurons=trial.size)
+    chance, images = 1 / len(np.unique(look.labels)), look.run["examples"]
+    above = look.run["train_accuracy"] - chance > PROTOCOL.above_chance * np.sqrt(chance * (1 - chance) / images)
+    found = {"epoch": run.last_epoch, "accuracy": look.run["other_accuracy"]}
+    found |= {name: float(look.run[name]) for name in ("train_accuracy", "train_loss", "true_accuracy")}
+    found |= outcomes(look) | (dropout_outcomes(look) if trial.run.dropout else {})
+    return found | {"degenerate": float(look.dead > PROTOCOL.degenerate or not above)}
+
+
+# Seconds of one processor, as they were on the machine that made the first table: of a network, and of a million
+# examples that it sees in training, without and with a penalty.
+FIXED, MILLION, PUSHED = 2.5, 30.0, 60.0
+
+
+def trial_seconds(trials: Sequence[Trial]) -> float:
+    """About how long trials take on one processor; a guess by how much each trains.
+
+    Examples:
+        >>> 2 < trial_seconds([Trial(RunSpec(epochs=1), "reference")]) < 4
+        True
+    """
+    total = 0.0
+    for trial in trials:
+        seen = trial.run.epochs * len(trial.run.data().train_labels) / 1e6
+        total += FIXED + seen * (PUSHED if trial.run.penalty != "none" else MILLION)
+    return total
+
+
+def missing_trials(trials: Sequence[Trial], path: Path) -> list[Trial]:
+    """Trials that a table lacks.
+
+    Args:
+        trials: a design.
+        path: the table; it need not be there.
+    """
+    there = set(read_trials(path)["settings"]) if is_file(path) else set()
+    return [one for one in trials if one.settings not in there]
+
+
+def compute_trials(
+    trials: Sequence[Trial],
+    path: Path,
+    jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> pd.DataFrame:
+    """Train and measure what a table lacks, and write it as networks finish.
+
+    Args:
+        trials: a design, in the order of importance.
+        path: of the table. Rows of trials that are no part of the design are refused, not dropped.
+        jobs: processes; None means one per core.
+        progress: called with (finished, missing).
+
+    Returns:
+        The table.
+
+    Raises:
+        ValueError: the table is damaged, or holds rows that the design lacks.
+        RuntimeError: a network was cut off three times; what finished is kept.
+    """
+    known, missing = {one.settings for one in trials}, missing_trials(trials, path)
+    if is_file(path) and (foreign := set(read_trials(path)["settings"]) - known):
+        raise ValueError(
+            f"{path} holds {len(foreign)} networks that are no part of this experiment; write into another folder"
+        )
+    written = time.monotonic()
+
+    def note(finished: int, wanted: int) -> None:
+        nonlocal written
+        if progress:
+            progress(finished, wanted)
+        if time.monotonic() - written > EVERY:
+            _write(trials, missing, path)
+            written = time.monotonic()
+
+    try:
+        run_stacks(_make, [(one,) for one in missing], jobs or default_jobs(), __name__, note)
+    finally:
+        _write(trials, missing, path)
+    return read_trials(path)
+
+
+def _make(stack: Sequence[Trial]) -> None:
+    for trial in stack:
+        trial_row(trial)
+
+
+def _is_there(trial: Trial) -> bool:
+    address = run_address(trial.run)
+    where = digest_of({"run": address, "neurons": trial.size, "environment": environment()})
+    record = Store("trials").read(where)
+    return record is not None and record["code"] == _code() and Store("runs").read(address) is not None
+
+
+def _write(trials: Sequence[Trial], missing: Sequence[Trial], path: Path) -> None:
+    """The rows that were there, and of those that were missing what the store has by now; in the design's order."""
+    rows = pd.DataFrame([trial_row(one) for one in missing if _is_there(one)])
+    if is_file(path):
+        held = read_trials(path)
+        rows = pd.concat([held[~held["settings"].isin(set(rows.get("settings", ())))], rows], ignore_index=True)
+    if rows.empty:
+        return
+    place = {one.settings: number for number, one in enumerate(trials)}
+    rows = rows.sort_values("settings", key=lambda column: column.map(place), ignore_index=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, rows.to_parquet(index=False, compression="zstd"))
+
+
+def read_trials(path: Path) -> pd.DataFrame:
+    """Read a table of trials.
+
+    Raises:
+        FileNotFoundError: it is missing; says how to make it.
+        ValueError: it is damaged.
+    """
+    if not is_file(path):
+        raise FileNotFoundError(f"{path} is missing; run python -m nbutils experiment {path.stem}")
+    try:
+        return read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
