@@ -25,6 +25,7 @@ ROOMS = (
     "pages",
     "sweeps",
     "own",
+    "experiments",
     "second",
     "study",
     "runs",

@@ -1,4 +1,4 @@
-"""The three changes that CONTRIBUTING.md shows, performed on a copy of the project exactly as they stand there."""
+"""The four changes that CONTRIBUTING.md shows, performed on a copy of the project exactly as they stand there."""
 
 from __future__ import annotations
 
@@ -75,6 +75,27 @@ def test_a_new_measure_is_in_every_table(changed):
     run = changed("A new measure")
     run("-c", MEASURE)
     run("-m", "pytest", "-q", "-p", "no:cacheprovider", "nbutils/measures.py", "tests/core/test_measures.py")
+
+
+TRAINING = """
+import math
+from nbutils.experiments.conditions import condition_trials
+from nbutils.runs.run import run_once
+from nbutils.runs.spec import RunSpec
+
+found = [one for one in condition_trials(["mnist-10k"]) if one.condition == "cosine"]
+assert len(found) == 8 and found[0].run.schedule == "cosine:10"
+runs = [run_once(RunSpec(model="mlp:8", epochs=2, schedule=name)) for name in ("constant", "cosine:2")]
+losses = [run.history["train_loss"].iloc[-1] for run in runs]
+assert not any(run.failed for run in runs)
+assert math.isfinite(losses[1]) and losses[0] != losses[1]
+"""
+
+
+@pytest.mark.slow(10)
+def test_a_new_way_to_train_is_a_parameter_and_a_condition(changed):
+    run = changed("A new way to train")
+    run("-c", TRAINING)
 
 
 DATA = """
