@@ -71,7 +71,8 @@ def _activations() -> list[Condition]:
             FORMULAS[name],
             f"Hidden units give {FORMULAS[name]}; weights start within {RANGES[one.initialisation]}, which keeps the "
             "size of signals for this function."
-            + (" A unit fires by where it lies in its own distribution." if one.relative else ""),
+            + (" A unit fires by where it lies in its own distribution." if one.relative else "")
+            + (" It fires where it is positive; outputs from -0.17 to 0 count as off." if name == "gelu" else ""),
             {"activation": name, "initialisation": one.initialisation},
         )
         for name, one in ACTIVATIONS.items()
@@ -263,7 +264,7 @@ def transfers(dataset: str) -> list[Condition]:
         ['from mnist-10k', 'from mnist-10k, frozen']
     """
     found = []
-    for source in TARGETS[dataset]:
+    for source in TARGETS.get(dataset, ()):
         found.append(
             Condition(
                 f"from {source}",
@@ -297,7 +298,7 @@ def condition_trials(datasets: Sequence[str] | None = None, seeds: int = SEEDS, 
     """All networks of the experiment *training conditions*.
 
     Args:
-        datasets: keys of `TARGETS`; None takes all.
+        datasets: names of data sets; None takes those of `TARGETS`, the only ones that have others to start from.
         seeds: networks of each condition.
         **changes: parameters of a run that replace those of the reference.
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbutils.activations import class_means
 from nbutils.entropy import active_entropy, block_entropy, class_selectivity, mutual_information, total_correlation
 from nbutils.evaluation.calibration import calibration_error, negative_log_likelihood
 from nbutils.measures import MeasureSpec, measure_matched, measure_strength
@@ -103,7 +104,7 @@ def outcomes(look: Look) -> dict[str, float]:
 
     Returns:
         Values by column of `OUTCOMES`, but for `accuracy` and `train_accuracy`: those of the graph NaN where fewer
-        neurons fire than it is drawn down to.
+        neurons fire than it is drawn down to, selectivity NaN where a mean is negative.
 
     Examples:
         >>> from nbutils.runs.run import run_once
@@ -112,9 +113,7 @@ def outcomes(look: Look) -> dict[str, float]:
         >>> 0 <= found["modularity"] <= 1, round(found["excess"] - found["class_part"] - found["remainder"], 9)
         (True, 0.0)
     """
-    from nbutils.activations import class_means
-
-    fired, positive = look.fired, look.positive
+    fired, positive, means = look.fired, look.positive, class_means(look.activations, look.labels)
     active = int(fired.any(axis=0).sum())
     names = "modularity", "class_part", "remainder", "communities"
     graph = dict.fromkeys((*names, "excess"), float("nan"))
@@ -127,7 +126,7 @@ def outcomes(look: Look) -> dict[str, float]:
         "active_entropy": active_entropy(look.histogram),
         "block_entropy": block_entropy(positive),
         "block_entropy_top": block_entropy(fired),
-        "class_selectivity": float(class_selectivity(class_means(look.activations, look.labels)).mean()),
+        "class_selectivity": float(class_selectivity(means).mean()) if means.min() >= 0 else float("nan"),
         "mutual_information": float(mutual_information(fired, look.labels).mean()),
         "total_correlation": total_correlation(fired),
         "mean_activity": measure_strength(fired, positive)["mean_activity"],

@@ -41,8 +41,9 @@ class Activation:
     Attributes:
         module: its name in `torch.nn`.
         initialisation: of the weights before it, the one that keeps the size of signals from layer to layer.
-        relative: whether its outputs can be negative, or are never 0: a neuron then fires by where it lies in its own
-            distribution, not by its sign.
+        relative: whether it rises throughout and can be negative, or is never 0: a neuron then fires by where it lies
+            in its own distribution, not by its sign. A GELU falls before it rises, so that an output just below 0 says
+            nothing; a neuron with it fires where it is positive, as in a transformer.
         on: output above which its input is positive.
     """
 
@@ -63,7 +64,7 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "leaky_relu": Activation("LeakyReLU", "he"),
     "elu": Activation("ELU", "he"),
     "selu": Activation("SELU", "lecun"),
-    "gelu": Activation("GELU", "he"),
+    "gelu": Activation("GELU", "he", relative=False),
     "tanh": Activation("Tanh", "glorot"),
     "sigmoid": Activation("Sigmoid", "glorot", on=0.5),
 }

@@ -15,7 +15,6 @@ from nbutils.runs.conditions import (
     NORMALISATIONS,
     OPTIMISERS,
     SCHEDULES,
-    activation,
     read_rule,
     rule_name,
 )
@@ -140,7 +139,7 @@ class RunSpec(Parameters):
         return self
 
     def _misfits(self) -> list[tuple[bool, str]]:
-        function, watches = activation(self.activation), read_rule(self.schedule, SCHEDULES, "schedule")[0]
+        watches = read_rule(self.schedule, SCHEDULES, "schedule")[0]
         by_metric, pushed = watches is SCHEDULES["performance"], self.penalty.partition(":")[0]
         held, images = self.validation > 0, takes_images(self.model)
         own = (self.activation, self.normalisation) == ("relu", "none")
@@ -198,7 +197,7 @@ class RunSpec(Parameters):
                 f"start_from must be another data set than dataset, received {self.start_from!r} for both",
             ),
             (
-                pushed == "selectivity" and (function.relative or self.model.startswith("vit:")),
+                pushed == "selectivity" and (self.activation != "relu" or self.model.startswith("vit:")),
                 "penalty 'selectivity' needs activations that are never negative, of a ReLU; received activation "
                 f"{self.activation!r} of model {self.model!r}",
             ),

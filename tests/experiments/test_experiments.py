@@ -1,5 +1,6 @@
 """Experiments: designs that differ in what they say, tables that lose nothing, effects that are there when made so."""
 
+import contextlib
 import json
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nbutils.cli import main
 from nbutils.experiments import trials as module
 from nbutils.experiments.causes import (
     BASE,
@@ -81,6 +83,41 @@ def test_an_experiment_is_known_by_name():
     assert set(EXPERIMENTS) == {"conditions", "cause"}
     with pytest.raises(ValueError, match="experiment must be one of conditions, cause, received 'casue'"):
         experiment_trials("casue")
+
+
+def test_the_command_plans_computes_and_goes_on(tmp_path, capsys, monkeypatch):
+    asked = [
+        "experiment",
+        "cause",
+        "--datasets",
+        "digits",
+        "--seeds",
+        "1",
+        "--into",
+        str(tmp_path / "mine"),
+        "--jobs",
+        "1",
+    ]
+    monkeypatch.setattr("nbutils.experiments.causes.COEFFICIENTS", (-1.0, 1.0))
+    monkeypatch.setattr("nbutils.experiments.causes.LABELS", {"true": 1})
+    monkeypatch.setattr("nbutils.experiments.causes.BASE", {**BASE, "model": "mlp:24-16"})
+    assert main([*asked, "--plan"]) == 0
+    assert "Missing: 17 networks, about" in capsys.readouterr().out
+    assert not (tmp_path / "mine").exists()
+    assert main(asked) == 0
+    assert "cause.parquet: 17 networks, 0 failed" in capsys.readouterr().out
+    table = read_trials(tmp_path / "mine" / "cause.parquet")
+    assert set(table["condition"]) == {"none", *PUSHED, *CONTROLS, *REGULARISERS}
+    assert main([*asked, "--plan"]) == 0
+    assert "Missing: 0 networks" in capsys.readouterr().out
+    for wrong, sentence in (
+        (["experiment", "causes"], "experiment must be one of conditions, cause, received 'causes'"),
+        (["experiment", "conditions", "--datasets", "nist"], "dataset must be one of"),
+        (["experiment", "conditions", "--seeds", "0"], "--seeds"),
+    ):
+        with contextlib.suppress(SystemExit):
+            assert main(wrong) == 2
+        assert sentence in capsys.readouterr().err
 
 
 def test_outcomes_are_those_of_the_registry():

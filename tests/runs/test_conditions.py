@@ -219,6 +219,14 @@ def test_firing_is_relative_where_units_can_be_negative(name):
     assert 0.05 < run.fired(-1, "positive").mean() < 0.95
 
 
+def test_a_gelu_fires_where_it_is_positive():
+    """Its outputs rise again towards 0 for inputs far below 0: their order says nothing."""
+    look = look_at(run_once(RunSpec(model="mlp:12", epochs=1, activation="gelu", every_epoch=False)))
+    assert look.preactivations.min() < 0
+    assert not look.fired[look.preactivations <= 0].any()
+    assert np.array_equal(look.positive, look.preactivations > 0)
+
+
 def test_above_least_leaves_the_order_alone():
     values = np.random.default_rng(0).normal(size=(50, 4))
     values[:, 3] = -2.0
