@@ -19,8 +19,8 @@ ROUNDING = 1e-4
 def calibration_error(probabilities: Any, labels: Any, bins: int = 15) -> float:
     """Expected calibration error: how far confidence lies from accuracy.
 
-    Examples are sorted into equal bins of confidence, the largest probability: sum_b n_b / n |accuracy_b -
-    confidence_b|.
+    Examples are sorted into equal bins of confidence, the largest probability: sum_b n_b / n abs(accuracy_b -
+    confidence_b).
 
     Args:
         probabilities: of every class, shape (examples, classes), rows sum to 1.

@@ -77,7 +77,7 @@ class RunSpec(Parameters):
         checkpoints: keep the weights after every epoch, not only the first and the last.
         device: what trains and captures: "cpu", "cuda", or "auto", which becomes one of them. Roundings differ between
             devices, so runs on different ones are different runs.
-        activation: of an MLP's hidden layers, see :data:`nbutils.runs.conditions.ACTIVATIONS`.
+        activation: of an MLP's hidden layers, key of `nbutils.runs.conditions.ACTIVATIONS`.
         normalisation: batch normalisation of an MLP's hidden layers: "none", "before" or "after" the activation.
         optimiser: with `schedule`, `clipping`, `l1`, `l2` and `penalty` see
             :class:`nbutils.runs.training.TrainingSettings`.
