@@ -330,7 +330,7 @@ def hold_back(data: Dataset, share: float) -> tuple[Dataset, Dataset]:
         (what is left, what is held back), each as the training images of a data set; the test images are in both.
 
     Raises:
-        ValueError: the share is out of range.
+        ValueError: the share is out of range, or so small that it is no image.
 
     Examples:
         >>> rest, held = hold_back(load_dataset("digits"), 0.1)
@@ -339,12 +339,16 @@ def hold_back(data: Dataset, share: float) -> tuple[Dataset, Dataset]:
     """
     if not is_number(share) or not 0 <= share < 1:
         raise ValueError(f"share must be from 0 to below 1, received {shown(share)}")
-    count = round(share * len(data.train_true))
-    held = balanced_indices(data.train_true, count) if count else np.array([], np.int64)
+    if share == 0:
+        return data, data
+    if not (count := round(share * len(data.train_true))):
+        raise ValueError(f"share must be at least one image of {len(data.train_true):,}, received {shown(share)}")
+    held = balanced_indices(data.train_true, count)
     left = np.setdiff1d(np.arange(len(data.train_true)), held)
     names = ("train_pixels", "train_labels", "train_true")
     taken = ({name: getattr(data, name)[chosen] for name in names} for chosen in (left, np.sort(held)))
-    return (data, data) if share == 0 else tuple(replace(data, **part) for part in taken)
+    rest, apart = (replace(data, **part) for part in taken)
+    return rest, apart
 
 
 def held_out_probe(labels: np.ndarray, size: int = PROBE_SIZE) -> tuple[np.ndarray, np.ndarray]:

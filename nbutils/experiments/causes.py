@@ -78,7 +78,9 @@ class CauseRules:
     def digest(self) -> str:
         """By which a page names the rules."""
         values = {name: getattr(self, name) for name in ("threshold", "bound", "level", "least")}
-        return digest_of({**values, "shift": dict(self.shift), "pushed": PUSHED, "coefficients": COEFFICIENTS})
+        design = {"pushed": PUSHED, "controls": CONTROLS, "usual": REGULARISERS, "labels": LABELS, "base": BASE}
+        design |= {"coefficients": COEFFICIENTS, "seeds": SEEDS, "datasets": DATASETS}
+        return digest_of({**values, **design, "shift": dict(self.shift)})
 
 
 CAUSE_RULES = CauseRules(

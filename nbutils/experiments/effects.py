@@ -13,7 +13,7 @@ from nbutils.experiments.conditions import conditions_of
 from nbutils.experiments.trials import OUTCOMES
 from nbutils.stats import holm
 
-__all__ = ["SHOWN", "condition_effects", "paired", "sound_trials"]
+__all__ = ["SHOWN", "condition_effects", "paired", "paired_p_value", "sound_trials"]
 
 # What an effect is told of: performance, communities and the two parts of Q, the entropies of H3.
 SHOWN = ("accuracy", "modularity", "class_part", "remainder", "active_entropy", "block_entropy")
@@ -83,7 +83,7 @@ def condition_effects(table: pd.DataFrame, columns: Sequence[str] = SHOWN) -> pd
                         "effect": float(found.mean()) if len(found) else np.nan,
                         "low": low,
                         "high": high,
-                        "p_value": _p_value(found) if enough else np.nan,
+                        "p_value": paired_p_value(found) if enough else np.nan,
                     }
                 )
     effects = pd.DataFrame(rows)
@@ -94,7 +94,13 @@ def condition_effects(table: pd.DataFrame, columns: Sequence[str] = SHOWN) -> pd
     return effects
 
 
-def _p_value(values: np.ndarray) -> float:
+def paired_p_value(values: np.ndarray) -> float:
+    """Of "no difference", by a two-sided t test; for differences that are all equal 0, or 1 where they are 0.
+
+    Examples:
+        >>> round(paired_p_value(np.array([1.0, 2.0, 3.0])), 3), paired_p_value(np.zeros(5))
+        (0.074, 1.0)
+    """
     if np.ptp(values) == 0:
         return 1.0 if values[0] == 0 else 0.0
     return float(stats.ttest_1samp(values, 0).pvalue)

@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 
 from nbutils.activations import class_means
+from nbutils.data.datasets import load_dataset
 from nbutils.entropy import active_entropy, block_entropy, class_selectivity, mutual_information, total_correlation
 from nbutils.evaluation.calibration import calibration_error, negative_log_likelihood
 from nbutils.measures import MeasureSpec, measure_matched, measure_strength
@@ -113,6 +115,7 @@ def outcomes(look: Look) -> dict[str, float]:
         >>> 0 <= found["modularity"] <= 1, round(found["excess"] - found["class_part"] - found["remainder"], 9)
         (True, 0.0)
     """
+    probabilities = softmax(look.logits.astype(np.float64), axis=1)
     fired, positive, means = look.fired, look.positive, class_means(look.activations, look.labels)
     active = int(fired.any(axis=0).sum())
     names = "modularity", "class_part", "remainder", "communities"
@@ -130,14 +133,9 @@ def outcomes(look: Look) -> dict[str, float]:
         "mutual_information": float(mutual_information(fired, look.labels).mean()),
         "total_correlation": total_correlation(fired),
         "mean_activity": measure_strength(fired, positive)["mean_activity"],
-        "calibration": calibration_error(_probabilities(look.logits), look.labels),
-        "loss": negative_log_likelihood(_probabilities(look.logits), look.labels),
+        "calibration": calibration_error(probabilities, look.labels),
+        "loss": negative_log_likelihood(probabilities, look.labels),
     }
-
-
-def _probabilities(logits: np.ndarray) -> np.ndarray:
-    raised = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
-    return raised / raised.sum(axis=1, keepdims=True)
 
 
 def dropout_outcomes(look: Look) -> dict[str, float]:
@@ -164,6 +162,10 @@ def dropout_outcomes(look: Look) -> dict[str, float]:
     }
 
 
+def _address(run: str, trial: Trial) -> str:
+    return digest_of({"run": run, "neurons": trial.size, "environment": environment()})
+
+
 def _code() -> str:
     return code_digest(f"{__name__}.trial_row")
 
@@ -179,7 +181,7 @@ def trial_row(trial: Trial) -> dict[str, Any]:
         `OUTCOMES`, `degenerate`, `reason` of a failure, `seconds`, `commit`, `time`, `machine`.
     """
     run = run_once(trial.run)
-    store, where = Store("trials"), digest_of({"run": run.address, "neurons": trial.size, "environment": environment()})
+    store, where = Store("trials"), _address(run.address, trial)
     record = store.read(where)
     if record is None or record["code"] != _code():
         with store.lock(where):
@@ -227,7 +229,7 @@ def trial_seconds(trials: Sequence[Trial]) -> float:
     """
     total = 0.0
     for trial in trials:
-        seen = trial.run.epochs * len(trial.run.data().train_labels) / 1e6
+        seen = trial.run.epochs * len(load_dataset(trial.run.dataset).train_true) / 1e6
         total += FIXED + seen * (PUSHED if trial.run.penalty != "none" else MILLION)
     return total
 
@@ -293,8 +295,7 @@ def _make(stack: Sequence[Trial]) -> None:
 
 def _is_there(trial: Trial) -> bool:
     address = run_address(trial.run)
-    where = digest_of({"run": address, "neurons": trial.size, "environment": environment()})
-    record = Store("trials").read(where)
+    record = Store("trials").read(_address(address, trial))
     return record is not None and record["code"] == _code() and Store("runs").read(address) is not None
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from nbutils.evaluation.words import Estimate, equivalence_test, judge, t_interval
 from nbutils.experiments.causes import CAUSE_RULES, CONTROLS, PUSHED, REGULARISERS, CauseRules
-from nbutils.experiments.effects import sound_trials
+from nbutils.experiments.effects import paired_p_value, sound_trials
 from nbutils.stats import holm
 
 __all__ = ["cause_verdicts", "chosen_dose", "differences_at", "dose_table"]
@@ -117,7 +116,7 @@ def _row(
         "high": high,
         "inner_low": inner[0],
         "inner_high": inner[1],
-        "p_value": _p_value(effect.to_numpy()),
+        "p_value": paired_p_value(effect.to_numpy()),
     }
     sign = PUSHED[penalty][1] * DIRECTIONS[direction]
     against = {name: _of_control(doses, name, sign, rules) for name in CONTROLS}
@@ -146,12 +145,6 @@ def _beyond(effect: pd.Series, against: dict[str, pd.Series], sign: int, rules: 
     ends = {name: t_interval(gap.to_numpy(), rules.level)[0] for name, gap in gaps.items()}
     best = min(ends, key=ends.__getitem__)
     return {"best_control": best, "beyond": gaps[best].mean(), "beyond_low": ends[best]}
-
-
-def _p_value(values: np.ndarray) -> float:
-    if np.ptp(values) == 0:
-        return 1.0 if values[0] == 0 else 0.0
-    return float(stats.ttest_1samp(values, 0).pvalue)
 
 
 def _word(row: object, rules: CauseRules) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.stats import entropy
 
 from nbutils.support.checks import as_count
 
@@ -96,9 +97,5 @@ def predictive_entropy(draws: np.ndarray) -> Uncertainty:
         Houlsby et al. (2011), arXiv:1112.5745.
     """
     shares = np.asarray(draws, dtype=np.float64)
-    total = _bits(shares.mean(axis=0))
-    return Uncertainty(total, np.clip(total - _bits(shares).mean(axis=0), 0, None))
-
-
-def _bits(shares: np.ndarray) -> np.ndarray:
-    return -(shares * np.log2(np.where(shares > 0, shares, 1))).sum(axis=-1)
+    total = entropy(shares.mean(axis=0), base=2, axis=-1)
+    return Uncertainty(total, np.clip(total - entropy(shares, base=2, axis=-1).mean(axis=0), 0, None))

@@ -170,6 +170,8 @@ def test_images_held_back_are_not_trained_on():
     assert len({image.tobytes() for image in rest.train_pixels} & {image.tobytes() for image in held.train_pixels}) <= 2
     assert np.bincount(held.train_true).min() >= len(held.train_true) // 10
     assert hold_back(data, 0)[0] is data
+    with pytest.raises(ValueError, match=r"at least one image of 1,437, received 0\.0001"):
+        hold_back(data, 0.0001)
 
 
 def test_early_stopping_puts_the_best_weights_back():
