@@ -248,7 +248,10 @@ def is_done(network: Network) -> bool:
 
 
 def compute(
-    networks: Sequence[Network], jobs: int | None = None, progress: Callable[[int, int], None] | None = None
+    networks: Sequence[Network],
+    jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    save: Callable[[], None] | None = None,
 ) -> int:
     """Train and measure what the store lacks, side by side where networks are alike; returns how many that were.
 
@@ -256,12 +259,13 @@ def compute(
         networks: see :func:`networks_of`.
         jobs: processes; None means one per core.
         progress: called with (finished, missing) as networks finish.
+        save: see :func:`nbutils.study.study.run_stacks`.
 
     Raises:
         RuntimeError: a stack of networks was cut off three times; what finished is kept.
     """
     missing, jobs = [one for one in networks if not is_done(one)], jobs or default_jobs()
-    return run_stacks(_train_and_measure, list(_stacks(missing, jobs)), jobs, __name__, progress)
+    return run_stacks(_train_and_measure, list(_stacks(missing, jobs)), jobs, __name__, progress, save)
 
 
 def _stacks(networks: Iterable[Network], jobs: int) -> Iterator[tuple[Network, ...]]:

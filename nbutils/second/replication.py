@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -219,8 +220,8 @@ def replicate(
 ) -> Tables:
     """Train and measure what is missing, and write tables, answers and leaderboard of a data set.
 
-    Every finished network is kept in the store, and tables are written after every design: what is interrupted goes on
-    where it stopped.
+    Every finished network is kept in the store, and tables are written while networks finish: what is interrupted goes
+    on where it stopped, with `add` on another machine, too.
 
     Args:
         dataset: name of the data set, see :func:`require_fit`.
@@ -252,13 +253,19 @@ def replicate(
         own = _lacked(networks, [design], there)
         missing = sum(not is_done(one) for one in own)
         say(f"{design}: {len(own)} networks, {missing} to compute")
-        compute(own, jobs, progress)
-        found = tables_of([one for one in networks if settings_digest(one.run) not in there and is_done(one)])
-        write_tables(folder, _joined(held, found))
+        new = [one for one in networks if settings_digest(one.run) not in there]
+        compute(own, jobs, progress, partial(_save, folder, held, new))
     say("answers and leaderboard")
     tables = read_tables(folder)  # in the order of the files, so that the same tables give the same last digit
     conclude(dataset, folder, tables, architecture)
     return tables
+
+
+def _save(folder: Path, held: Tables | None, networks: Sequence[Network]) -> None:
+    """Write the tables with what the store has by now."""
+    found = tables_of(networks)
+    if held is not None or len(found.networks):
+        write_tables(folder, _joined(held, found))
 
 
 def wanted_designs(networks: Sequence[Network], designs: Sequence[str] | None) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from nbutils.support.workers import Lost, run_tasks
 __all__ = ["Study", "Task", "about_data", "collect", "compute_missing", "failures", "stacks"]
 
 NOISE_SEEDS = 5
+SAVE_EVERY = 120  # seconds after which what grows is written again
 
 
 @dataclass(frozen=True)
@@ -183,8 +185,17 @@ def run_stacks(
     jobs: int,
     module: str,
     progress: Callable[[int, int], None] | None = None,
+    save: Callable[[], None] | None = None,
 ) -> int:
     """Do a piece of work on stacks of networks in processes that have its module; returns how many networks those were.
+
+    Args:
+        work: done on every stack.
+        stacks: of networks that are trained side by side.
+        jobs: processes.
+        module: of the work.
+        progress: called with (finished, missing).
+        save: called every few minutes while networks finish, and once at the end, also of what is interrupted.
 
     Raises:
         RuntimeError: a stack was cut off three times; what finished is kept.
@@ -192,12 +203,20 @@ def run_stacks(
     missing, finished = sum(map(len, stacks)), 0
     if missing and progress:
         progress(0, missing)
-    for stack, result in run_tasks(work, stacks, jobs, preload=("nbutils.runs.recording", module)):
-        if isinstance(result, Lost):
-            raise RuntimeError(f"{stack[0].run}: {result.reason}; what finished is kept, try fewer jobs at once")
-        finished += len(stack)
-        if progress:
-            progress(finished, missing)
+    saved = time.monotonic()
+    try:
+        for stack, result in run_tasks(work, stacks, jobs, preload=("nbutils.runs.recording", module)):
+            if isinstance(result, Lost):
+                raise RuntimeError(f"{stack[0].run}: {result.reason}; what finished is kept, try fewer jobs at once")
+            finished += len(stack)
+            if progress:
+                progress(finished, missing)
+            if save and time.monotonic() - saved > SAVE_EVERY:
+                save()
+                saved = time.monotonic()
+    finally:
+        if save:
+            save()
     return missing
 
 

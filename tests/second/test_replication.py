@@ -136,6 +136,27 @@ def test_costly_measures_are_added_to_networks_that_tables_hold_without_them(own
     assert replication.missing_networks("digits", tmp_path, ["grid"], add=True) == []
 
 
+@pytest.mark.slow(5)
+def test_what_is_interrupted_within_a_design_goes_on_elsewhere(own_store, tmp_path, monkeypatch):
+    plain = [one for one in networks_of("digits", quick=True) if "grid" in one.designs][:2]
+    plain[1] = replace(plain[1], run=plain[1].run.model_copy(update={"batch_size": 16}))  # trained by itself
+    monkeypatch.setattr(replication, "networks_of", lambda *_, **__: plain)
+
+    def stop(finished, _missing):
+        if finished:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replicate("digits", tmp_path / "found", ["grid"], jobs=1, progress=stop)
+    held = read_tables(tmp_path / "found")
+    assert len(held.networks) == 1
+    monkeypatch.setenv("NBUTILS_STORE", str(tmp_path / "another store"))
+    assert len(replication.missing_networks("digits", tmp_path / "found", ["grid"], add=True)) == 1
+    whole = replicate("digits", tmp_path / "found", ["grid"], add=True, jobs=1)
+    assert sorted(whole.networks["settings"]) == sorted(settings_digest(one.run) for one in plain)
+    assert set(held.networks["run"]) < set(whole.networks["run"])
+
+
 def blank(images: int, size: int = 8, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(256, size=(images, size, size), dtype=np.uint8)
 
