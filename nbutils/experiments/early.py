@@ -16,7 +16,7 @@ from nbutils.entropy import active_entropy, block_entropy
 from nbutils.experiments.trials import Trial
 from nbutils.measures import MeasureSpec, measure_matched
 from nbutils.runs.conditions import activation
-from nbutils.runs.models import hidden_layers, takes_images
+from nbutils.runs.models import hidden_layers, hidden_widths, takes_images
 from nbutils.runs.run import run_address
 from nbutils.runs.spec import RunSpec
 from nbutils.second.networks import ARCHITECTURE_IMAGES, ARCHITECTURES
@@ -47,8 +47,8 @@ MLP: Mapping[str, Any] = {"model": "mlp:256-128", "batch_size": 128}
 VGG_ON = "cifar10-10k"
 VGG: Mapping[str, Any] = {"model": ARCHITECTURES["vgg"].model, "batch_size": 32, "examples": ARCHITECTURE_IMAGES}
 VGG_PROBE = 500  # images of the held-out probe, for a pass through convolutions is dear
-DRAWS = 10  # of active neurons at every step, the same ones as long as the same neurons are active
-LOOKS_BEYOND = 20  # steps at which a null model is drawn, too
+DRAWS = PROTOCOL.draws  # of active neurons at every step, the same ones as long as the same neurons are active
+LOOKS_BEYOND = 12  # steps at which a null model is drawn, too
 # What is asked whether it comes first -> the sign with which H2 or H3 predicts that it goes with accuracy.
 ASKED: Mapping[str, int] = {"modularity": 1, "active_entropy": -1, "block_entropy": -1}
 
@@ -186,7 +186,7 @@ def early_values(
         activations: of all hidden neurons on the probe, at least 0, shape (images, neurons).
         positive: where the input of the activation function is positive, boolean, same shape.
         labels: true class of every image, shape (images,).
-        neurons: how many active neurons every graph is drawn down to, ten times; one search for communities each.
+        neurons: how many active neurons every graph is drawn down to, as often as in the protocol; one search each.
         seed: of all drawing, the same at every step, so that steps differ by the network alone.
         beyond: whether a null model is drawn, too.
 
@@ -298,7 +298,7 @@ def early_rows(trial: Trial) -> list[dict[str, Any]]:
     run, watcher, origin = trial.run, _Watcher(trial), provenance()
     with threadpool_limits(1):  # sums must not depend on how many cores there are
         watch_training(run, watcher)
-    hidden = len(watcher.rows) and 2 * trial.size
+    hidden = sum(hidden_widths(run.model))
     shared = {
         "condition": trial.condition,
         "dataset": run.dataset,
@@ -311,18 +311,21 @@ def early_rows(trial: Trial) -> list[dict[str, Any]]:
         "reason": watcher.reason,
     }
     made = {name: origin[name] for name in ("commit", "time", "machine")}
-    return [{**shared, **row, "degenerate": float(row["active"] < hidden / 2), **made} for row in watcher.rows]
+    return [
+        {**shared, **row, "degenerate": float(1 - row["active"] / hidden > PROTOCOL.degenerate), **made}
+        for row in watcher.rows
+    ]
 
 
 # Seconds of one processor, as they were on the machine that made the first table: of a look and its step.
-LOOK, LOOK_AT_IMAGES = 0.12, 0.75
+LOOK, LOOK_AT_IMAGES = 0.1, 0.65
 
 
 def early_seconds(trials: Sequence[Trial]) -> float:
     """About how long trials take on one processor; a guess by their steps.
 
     Examples:
-        >>> 15 < early_seconds(early_trials(["mnist-10k"], seeds=1)) < 25
+        >>> 10 < early_seconds(early_trials(["mnist-10k"], seeds=1)) < 20
         True
     """
     return sum(step_count(one.run) * (LOOK_AT_IMAGES if takes_images(one.run.model) else LOOK) for one in trials)
