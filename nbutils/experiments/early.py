@@ -318,7 +318,7 @@ def early_rows(trial: Trial) -> list[dict[str, Any]]:
 
 
 # Seconds of one processor, as they were on the machine that made the first table: of a look and its step.
-LOOK, LOOK_AT_IMAGES = 0.1, 0.65
+LOOK, LOOK_AT_IMAGES = 0.1, 0.5
 
 
 def early_seconds(trials: Sequence[Trial]) -> float:

@@ -161,8 +161,10 @@ def lead_estimate(
 
     The mean over runs and lags of the correlation with the measure first, minus that with accuracy first, see
     :func:`lagged_correlations`. The p value pairs each run's measure with another run's accuracy; with up to seven
-    runs all orders are listed. The intervals resample runs (BCa), and are made wider by sqrt((runs - 1) / (runs - 2)),
-    for residuals of runs depend on each other, see :func:`nbutils.evaluation.words.residual_correlation`.
+    runs all orders are listed. The intervals resample runs (BCa). They are made wider by sqrt(runs / (runs - 2)): by
+    sqrt(runs / (runs - 1)) because resamples spread less than runs, and by sqrt((runs - 1) / (runs - 2)) because
+    residuals of runs depend on each other, see :func:`nbutils.evaluation.words.residual_correlation`. Of few runs they
+    still cover too seldom: intervals of 95 % about 93 % with ten runs, 87 % with five.
 
     Args:
         measures: shape (runs, steps), at least 3 runs.
@@ -184,7 +186,7 @@ def lead_estimate(
 
     References:
         Permuting runs: Harris (2020), doi:10.1101/2020.11.29.402719; intervals: Efron (1987),
-        doi:10.1080/01621459.1987.10478410.
+        doi:10.1080/01621459.1987.10478410; their width: Hesterberg (2014), arXiv:1411.5279.
     """
     found, seed = lagged_correlations(measures, accuracies, rules.lags), int(as_rng(rng).integers(2**32))
     difference = found[rules.lags + 1 :].mean(axis=0) - found[: rules.lags].mean(axis=0)
@@ -192,7 +194,7 @@ def lead_estimate(
     orders = permuted_orders(len(runs), MOST_ORDERS, as_rng(seed))
     each = difference.diagonal()
     test = permutation_result(each.mean(), difference[runs, orders].mean(axis=1), "two-sided")
-    wider = test.statistic + (each - test.statistic) * np.sqrt((len(runs) - 1) / (len(runs) - 2))
+    wider = test.statistic + (each - test.statistic) * np.sqrt(len(runs) / (len(runs) - 2))
     outer, inner = (bootstrap_interval(wider, seed, level=level) for level in (rules.level, inner_level(rules.level)))
     return Estimate(test.statistic, *outer, inner, test.p_value)
 
