@@ -164,7 +164,7 @@ def lead_estimate(
     runs all orders are listed. The intervals resample runs (BCa). They are made wider by sqrt(runs / (runs - 2)): by
     sqrt(runs / (runs - 1)) because resamples spread less than runs, and by sqrt((runs - 1) / (runs - 2)) because
     residuals of runs depend on each other, see :func:`nbutils.evaluation.words.residual_correlation`. Of few runs they
-    still cover too seldom: intervals of 95 % about 93 % with ten runs, 87 % with five.
+    still cover too seldom: intervals of 95 % about 93 % with ten runs, 88 % with five.
 
     Args:
         measures: shape (runs, steps), at least 3 runs.
