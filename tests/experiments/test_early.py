@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nbutils.cli import main
 from nbutils.experiments import early as module
 from nbutils.experiments.designs import EXPERIMENTS
 from nbutils.experiments.early import (
@@ -18,6 +19,7 @@ from nbutils.experiments.early import (
     early_trials,
     step_count,
 )
+from nbutils.experiments.figures import early_figure, leads_figure
 from nbutils.experiments.leads import (
     early_verdicts,
     half_way_step,
@@ -165,6 +167,16 @@ def test_a_table_has_all_rows_of_a_network_or_none(tmp_path):
     assert missing_trials(design, path) == []
 
 
+def test_the_command_makes_a_table_with_a_row_for_each_step(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(module, "MLP", {"model": "mlp:16", "batch_size": 500})
+    asked = ["experiment", "early", "--datasets", "digits", "--seeds", "2", "--jobs", "1", "--into", str(tmp_path)]
+    assert main([*asked, "--plan"]) == 0
+    assert "Missing: 2 networks" in capsys.readouterr().out
+    assert main(asked) == 0
+    assert "early.parquet: 2 networks, 0 failed" in capsys.readouterr().out
+    assert read_trials(tmp_path / "early.parquet")["step"].tolist() == [*range(7)] * 2
+
+
 def test_failed_networks_are_told_and_left_out(monkeypatch):
     bad = pd.DataFrame(early_rows(small(1, learning_rate=1e30)[0]))
     assert "training diverged: after step" in bad["reason"].iloc[0]
@@ -303,3 +315,14 @@ def test_no_lead_is_seldom_called_one():
         table.loc[table["question"] == "leading", "word"].isin(["supported", "contradicted"]).any() for table in found
     ]
     assert np.mean(wrong) <= 0.1
+
+
+def test_figures_show_every_kind_of_network():
+    table = pd.concat([world(1.0, 3), world().assign(dataset="e", condition="f")]).assign(excess=0.25)
+    courses, lines = early_figure(table), leads_figure(table, lags=4)
+    titles = [[ax.get_title(loc="left") for ax in axes] for axes in (courses.axes[:2], lines.axes)]
+    assert titles == [["d\nc", "e\nf"]] * 2
+    assert len(courses.axes) == 6
+    (first, *_) = lines.axes[0].get_lines()
+    assert first.get_xdata().tolist() == list(range(-4, 5))
+    assert first.get_ydata().argmax() - 4 == 3
