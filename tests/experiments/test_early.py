@@ -242,6 +242,7 @@ def test_lagged_correlations_are_those_of_an_independent_implementation(rng):
             assert found[lag + 3, i, j] == pytest.approx(correlation(*zip(*pairs, strict=True), "pearson"), abs=1e-9)
 
 
+@pytest.mark.slow(2)
 def test_independent_runs_seldom_raise_a_false_alarm():
     found = []
     for seed in range(150):
@@ -309,6 +310,7 @@ def test_p_values_are_corrected_over_all_questions_and_data_sets():
     assert found["adjusted"].iloc[0] > found["p_value"].iloc[0]
 
 
+@pytest.mark.slow(2)
 def test_no_lead_is_seldom_called_one():
     found = [early_verdicts(world(coupling=0.0, steps=80, seed=seed)) for seed in range(30)]
     wrong = [
