@@ -1,21 +1,41 @@
-"""All experiments by name. A new one is a function that gives its trials, and a line here."""
+"""All experiments by name. A new one is a function that gives its trials, perhaps one that gives rows, and a line."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from nbutils.experiments.causes import cause_trials
 from nbutils.experiments.conditions import condition_trials
-from nbutils.experiments.trials import Trial
+from nbutils.experiments.early import early_rows, early_seconds, early_trials
+from nbutils.experiments.trials import Rows, Trial, trial_rows, trial_seconds
 from nbutils.support.checks import shown
 
-__all__ = ["EXPERIMENTS", "TABLES", "experiment_trials"]
+__all__ = ["EXPERIMENTS", "TABLES", "Experiment", "experiment_trials"]
 
 TABLES = Path("book/results/experiments")  # one table each
-EXPERIMENTS: Mapping[str, Callable[..., list[Trial]]] = {
-    "conditions": condition_trials,
-    "cause": cause_trials,
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An entry of `EXPERIMENTS`.
+
+    Attributes:
+        trials: its networks, from names of data sets (None takes those of the book) and a number of seeds.
+        rows: the rows of a network in the experiment's table; one, if it is measured once.
+        seconds: about how long some networks take on one processor.
+    """
+
+    trials: Callable[..., list[Trial]]
+    rows: Rows = trial_rows
+    seconds: Callable[[Sequence[Trial]], float] = trial_seconds
+
+
+EXPERIMENTS: Mapping[str, Experiment] = {
+    "conditions": Experiment(condition_trials),
+    "cause": Experiment(cause_trials),
+    "early": Experiment(early_trials, early_rows, early_seconds),
 }
 
 
@@ -36,4 +56,4 @@ def experiment_trials(name: str, datasets: Sequence[str] | None = None, seeds: i
     """
     if name not in EXPERIMENTS:
         raise ValueError(f"experiment must be one of {', '.join(EXPERIMENTS)}, received {shown(name)}")
-    return EXPERIMENTS[name](datasets, **({} if seeds is None else {"seeds": seeds}))
+    return EXPERIMENTS[name].trials(datasets, **({} if seeds is None else {"seeds": seeds}))

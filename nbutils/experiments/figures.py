@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import ScalarFormatter
 
+from nbutils.evaluation.words import t_interval
+from nbutils.experiments.early import ASKED, EARLY_RULES
+from nbutils.experiments.leads import half_way_steps, lagged_correlations, series_of
 from nbutils.experiments.trials import OUTCOMES
 from nbutils.support.display import figure_style
 
-__all__ = ["effects_figure"]
+__all__ = ["early_figure", "effects_figure", "leads_figure"]
 
 WIDTH, ROW = 7.6, 0.19  # inches
 TOLD, OPEN, INK = "#3b82c4", "#8a8f98", "#6b7280"  # an effect after correction, one that is open, lines
@@ -39,5 +45,103 @@ def effects_figure(effects: pd.DataFrame, columns: Sequence[str]) -> Figure:
             ax.set(yticks=range(len(rows)), yticklabels=titles)
             ax.tick_params(labelsize=8)
         axes[0][0].set_ylim(len(rows) - 0.4, -0.6)
+        plt.close(fig)
+    return fig
+
+
+# Column -> its colour and marker in figures of the first two epochs.
+DRAWN: Mapping[str, tuple[str, str]] = {
+    "modularity": ("#3b82c4", "o"),
+    "excess": ("#8a8f98", "s"),
+    "accuracy": ("#d97a1a", "^"),
+    "active_entropy": ("#2a9d6f", "D"),
+    "block_entropy": ("#a35cc4", "v"),
+}
+ROWS = (("modularity", "excess"), ("accuracy",), ("active_entropy", "block_entropy"))
+NAMES = {"modularity": "Q", "excess": "Q beyond chance", "accuracy": "accuracy", "active_entropy": "binned entropy"}
+NAMES |= {"block_entropy": "block entropy"}
+HEIGHT = 1.6  # inches of a row
+
+
+def _kinds(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """Networks of one kind on one data set, with a title."""
+    groups = table.groupby(["dataset", "condition"], sort=False)
+    return [(f"{dataset}\n{condition}", own) for (dataset, condition), own in groups]
+
+
+def early_figure(table: pd.DataFrame) -> Figure:
+    """Modularity, accuracy and entropies over the steps of training: a column per kind of network and data set.
+
+    Lines are means over networks, bands one standard deviation either way; a marker stands at the mean half-way step
+    (geometric) of those networks that have one.
+
+    Args:
+        table: of the experiment *early*; what its column `dataset` holds becomes the title.
+    """
+    kinds = _kinds(table)
+    with figure_style():
+        fig, axes = plt.subplots(
+            len(ROWS), len(kinds), figsize=(WIDTH, HEIGHT * len(ROWS) + 0.6), sharex="col", sharey="row", squeeze=False
+        )
+        for column, (title, own) in enumerate(kinds):
+            ways = half_way_steps(own)
+            for ax, names in zip(axes[:, column], ROWS, strict=True):
+                for name in names:
+                    _course(ax, series_of(own, name), name, ways.get(name))
+                ax.set_xscale("symlog", linthresh=1, linscale=0.4)
+                ax.xaxis.set_major_formatter(ScalarFormatter())
+                ax.tick_params(labelsize=8)
+            axes[0][column].set_title(title, fontsize=9.5)
+            axes[-1][column].set_xlabel("step", fontsize=9)
+        for ax, label in zip(axes[:, 0], ("modularity", "accuracy", "bits"), strict=True):
+            ax.set_ylabel(label, fontsize=9)
+        lines = [line for ax in axes[:, 0] for line in ax.get_legend_handles_labels()[0]]
+        fig.legend(handles=lines, loc="outside lower center", ncols=len(lines), fontsize=8.5)
+        plt.close(fig)
+    return fig
+
+
+def _course(ax: Axes, series: pd.DataFrame, name: str, ways: pd.Series | None) -> None:
+    """One measure over the steps at which it was taken."""
+    (colour, marker), there = DRAWN[name], series.dropna(axis=1, how="all")
+    mean, spread = there.mean(), there.std(ddof=1).fillna(0)
+    ax.fill_between(there.columns, mean - spread, mean + spread, color=colour, alpha=0.2, lw=0)
+    at = np.exp(np.log(ways.dropna()).mean()) if ways is not None and ways.notna().any() else np.nan
+    ax.plot(there.columns, mean, color=colour, lw=1.4, label=NAMES[name], marker=marker, ms=5, markevery=[])
+    ax.plot([at], [np.interp(at, there.columns, mean)], marker, color=colour, ms=6, mec=INK, mew=0.8)
+
+
+def leads_figure(table: pd.DataFrame, lags: int = EARLY_RULES.lags) -> Figure:
+    """Correlations of residuals with those of accuracy at lags either way: a panel per kind of network and data set.
+
+    Lines are means over networks with 95 % t intervals. To the right of 0 the measure comes first, to the left
+    accuracy.
+
+    Args:
+        table: of the experiment *early*; what its column `dataset` holds becomes the title.
+        lags: the largest lag, in steps.
+    """
+    kinds, places = _kinds(table), np.arange(-lags, lags + 1)
+    with figure_style():
+        fig, axes = plt.subplots(1, len(kinds), figsize=(WIDTH, 2.7), sharey=True, squeeze=False)
+        for ax, (title, own) in zip(axes[0], kinds, strict=True):
+            for name in ASKED:
+                both = pd.concat({one: series_of(own, one) for one in (name, "accuracy")}, axis=1).dropna()
+                if len(both) < 3:
+                    continue
+                found = lagged_correlations(both[name].to_numpy(), both["accuracy"].to_numpy(), lags)
+                each, (colour, marker) = found.diagonal(axis1=1, axis2=2), DRAWN[name]
+                ends = np.array([t_interval(values) for values in each])
+                ax.fill_between(places, *ends.T, color=colour, alpha=0.18, lw=0)
+                ax.plot(places, each.mean(axis=1), color=colour, lw=1.4, marker=marker, ms=3, label=NAMES[name])
+            ax.axhline(0, color=INK, lw=0.8)
+            ax.axvline(0, color=INK, lw=0.8, ls=":")
+            ax.set_title(title, fontsize=9.5)
+            ax.set_xlabel("lag, steps", fontsize=9)
+            ax.tick_params(labelsize=8)
+        axes[0][0].set_ylabel("correlation with accuracy", fontsize=9)
+        axes[0][0].set_ylim(np.clip(axes[0][0].get_ylim(), -1, 1))
+        lines = axes[0][0].get_legend_handles_labels()[0]
+        fig.legend(handles=lines, loc="outside lower center", ncols=3, fontsize=8.5)
         plt.close(fig)
     return fig

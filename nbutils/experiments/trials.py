@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,15 @@ from nbutils.support.store import Store
 
 __all__ = [
     "OUTCOMES",
+    "Rows",
     "Trial",
     "compute_trials",
+    "kept_rows",
     "missing_trials",
     "outcomes",
     "read_trials",
     "trial_row",
+    "trial_rows",
     "trial_seconds",
 ]
 
@@ -96,6 +100,9 @@ class Trial:
     def size(self) -> int:
         """Neurons of every graph."""
         return self.neurons or round(PROTOCOL.matched * sum(hidden_widths(self.run.model)))
+
+
+Rows = Callable[[Trial], list[dict[str, Any]]]
 
 
 def outcomes(look: Look) -> dict[str, float]:
@@ -162,16 +169,8 @@ def dropout_outcomes(look: Look) -> dict[str, float]:
     }
 
 
-def _address(run: str, trial: Trial) -> str:
-    return digest_of({"run": run, "neurons": trial.size, "environment": environment()})
-
-
-def _code() -> str:
-    return code_digest(f"{__name__}.trial_row")
-
-
 def trial_row(trial: Trial) -> dict[str, Any]:
-    """The row of a table: trains and measures what the store lacks.
+    """The row of a network that is measured once, when it is trained; the store is asked for the network alone.
 
     Args:
         trial: one network.
@@ -181,12 +180,6 @@ def trial_row(trial: Trial) -> dict[str, Any]:
         `OUTCOMES`, `degenerate`, `reason` of a failure, `seconds`, `commit`, `time`, `machine`.
     """
     run = run_once(trial.run)
-    store, where = Store("trials"), _address(run.address, trial)
-    record = store.read(where)
-    if record is None or record["code"] != _code():
-        with store.lock(where):
-            record = {"code": _code(), "values": {} if run.failed else _values(run, trial)}
-            store.write(where, record, replace=True)
     origin = run.record["provenance"]
     return {
         "condition": trial.condition,
@@ -199,7 +192,7 @@ def trial_row(trial: Trial) -> dict[str, Any]:
         "parameters": json.dumps(trial.run.model_dump(), sort_keys=True),
         "neurons": trial.size,
         "reason": run.failed,
-        **record["values"],
+        **({} if run.failed else _values(run, trial)),
         "seconds": run.record["seconds"],
         **{name: origin[name] for name in ("commit", "time", "machine")},
     }
@@ -213,6 +206,41 @@ def _values(run: Run, trial: Trial) -> dict[str, float]:
     found |= {name: float(look.run[name]) for name in ("train_accuracy", "train_loss", "true_accuracy")}
     found |= outcomes(look) | (dropout_outcomes(look) if trial.run.dropout else {})
     return found | {"degenerate": float(look.dead > PROTOCOL.degenerate or not above)}
+
+
+def trial_rows(trial: Trial) -> list[dict[str, Any]]:
+    """Rows of a network in an experiment that measures it once: one, see :func:`trial_row`."""
+    return [trial_row(trial)]
+
+
+def kept_rows(trial: Trial, rows: Rows = trial_rows) -> list[dict[str, Any]]:
+    """Rows of a network, from the store if it has them and the code that makes them is still the same.
+
+    Args:
+        trial: one network.
+        rows: what makes its rows, a function of a module: dictionaries of what JSON can hold, one per state that is
+            looked at, with the trial's `settings` in each.
+    """
+    store, where, code = Store("trials"), _address(trial, rows), _code(rows)
+    record = store.read(where)
+    if record is None or record["code"] != code:
+        with store.lock(where):
+            record = {"code": code, "rows": rows(trial)}
+            store.write(where, record, replace=True)
+    return record["rows"]
+
+
+def _address(trial: Trial, rows: Rows) -> str:
+    own = {"run": run_address(trial.run), "condition": trial.condition, "dose": trial.dose, "neurons": trial.size}
+    return digest_of({**own, "rows": _name(rows), "environment": environment()})
+
+
+def _name(rows: Rows) -> str:
+    return f"{rows.__module__}.{rows.__qualname__}"
+
+
+def _code(rows: Rows) -> str:
+    return code_digest(_name(rows))
 
 
 # Seconds of one processor, as they were on the machine that made the first table: of a network, and of a million
@@ -250,6 +278,7 @@ def compute_trials(
     path: Path,
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    rows: Rows = trial_rows,
 ) -> pd.DataFrame:
     """Train and measure what a table lacks, and write it as networks finish.
 
@@ -258,6 +287,7 @@ def compute_trials(
         path: of the table. Rows of trials that are no part of the design are refused, not dropped.
         jobs: processes; None means one per core.
         progress: called with (finished, missing).
+        rows: what makes the rows of a network, see :func:`kept_rows`; a table has all of them or none.
 
     Returns:
         The table.
@@ -278,39 +308,40 @@ def compute_trials(
         if progress:
             progress(finished, wanted)
         if time.monotonic() - written > EVERY:
-            _write(trials, missing, path)
+            _write(trials, missing, path, rows)
             written = time.monotonic()
 
     try:
-        run_stacks(_make, [(one,) for one in missing], jobs or default_jobs(), __name__, note)
+        work, module = partial(_make, rows), rows.__module__
+        run_stacks(work, [(one,) for one in missing], jobs or default_jobs(), module, note)
     finally:
-        _write(trials, missing, path)
+        _write(trials, missing, path, rows)
     return read_trials(path)
 
 
-def _make(stack: Sequence[Trial]) -> None:
+def _make(rows: Rows, stack: Sequence[Trial]) -> None:
     for trial in stack:
-        trial_row(trial)
+        kept_rows(trial, rows)
 
 
-def _is_there(trial: Trial) -> bool:
-    address = run_address(trial.run)
-    record = Store("trials").read(_address(address, trial))
-    return record is not None and record["code"] == _code() and Store("runs").read(address) is not None
+def _is_there(trial: Trial, rows: Rows) -> bool:
+    record = Store("trials").read(_address(trial, rows))
+    return record is not None and record["code"] == _code(rows)
 
 
-def _write(trials: Sequence[Trial], missing: Sequence[Trial], path: Path) -> None:
+def _write(trials: Sequence[Trial], missing: Sequence[Trial], path: Path, rows: Rows) -> None:
     """The rows that were there, and of those that were missing what the store has by now; in the design's order."""
-    rows = pd.DataFrame([trial_row(one) for one in missing if _is_there(one)])
+    there = [one for one in missing if _is_there(one, rows)]
+    made = pd.DataFrame([row for one in there for row in kept_rows(one, rows)])
     if is_file(path):
         held = read_trials(path)
-        rows = pd.concat([held[~held["settings"].isin(set(rows.get("settings", ())))], rows], ignore_index=True)
-    if rows.empty:
+        made = pd.concat([held[~held["settings"].isin(set(made.get("settings", ())))], made], ignore_index=True)
+    if made.empty:
         return
     place = {one.settings: number for number, one in enumerate(trials)}
-    rows = rows.sort_values("settings", key=lambda column: column.map(place), ignore_index=True)
+    made = made.sort_values("settings", key=lambda column: column.map(place), kind="stable", ignore_index=True)
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, rows.to_parquet(index=False, compression="zstd"))
+    replace_file(path, made.to_parquet(index=False, compression="zstd"))
 
 
 def read_trials(path: Path) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from nbutils.runs.models import build_model, hidden_layers
 from nbutils.runs.spec import RunSpec
 from nbutils.runs.training import Epoch, TrainingSettings, one_thread, score, settle, sharpness, train
 from nbutils.runs.weights import margins
+from nbutils.support.checks import shown
 
 Arrays = dict[str, dict[str, np.ndarray]]
 
@@ -49,14 +50,62 @@ def record_runs(
     with one_thread(), torch.random.fork_rng(devices=[]):
         recorders = [_Recorder(*one) for one in zip(specs, starts or [None] * len(specs), strict=True)]
         models, data = [r.model for r in recorders], [r.data for r in recorders]
-        names = [one.name for one in fields(TrainingSettings)]
-        settings = [TrainingSettings(**{name: getattr(spec, name) for name in names}) for spec in specs]
+        settings = [_settings(spec) for spec in specs]
         seeds = [spec.seed for spec in specs]
         over, metric = (lambda n: recorders[n].over), (lambda n: recorders[n].validated())
         for epochs in train(models, data, settings, seeds, over, metric):
             for recorder, epoch in zip(recorders, epochs, strict=True):
                 recorder.look(epoch)
     return [recorder.result() for recorder in recorders]
+
+
+Batch = tuple[torch.Tensor, torch.Tensor]
+# What may end training early, or take over weights: a look after every step knows nothing of it.
+UNWATCHED = ("stop_at", "stop_loss", "patience", "validation", "start_from")
+
+
+def watch_training(spec: RunSpec, look: Callable[[torch.nn.Module, Batch | None], None]) -> dict[str, np.ndarray]:
+    """Train the network of a run, and look at it before training and after every step.
+
+    It takes the same steps as the run, so that its last weights are those of the run, bit for bit, whatever is looked
+    at, as long as that changes no weights.
+
+    Args:
+        spec: the run; all its epochs are trained.
+        look: called with the network and the batch that it has just learned from, inputs of shape (batch, values) and
+            labels of shape (batch,), or None before training. In training mode the network is as a step left it.
+
+    Returns:
+        The last weights by name.
+
+    Raises:
+        ValueError: the run may end early, holds images back, or starts from another network.
+
+    Examples:
+        >>> sizes = []
+        >>> spec = RunSpec(epochs=1, model="mlp:8", batch_size=1000)
+        >>> weights = watch_training(spec, lambda _, batch: sizes.append(len(batch[1]) if batch else 0))
+        >>> sizes, weights["output.weight"].shape
+        ([0, 1000, 437], (10, 8))
+    """
+    for name in UNWATCHED:
+        if (value := getattr(spec, name)) != RunSpec.model_fields[name].default:
+            raise ValueError(f"{name} must be left as it is for a run that is watched, received {shown(value)}")
+    with one_thread(), torch.random.fork_rng(devices=[]):
+        recorder = _Recorder(spec)
+        model = recorder.model
+
+        def after(inputs: torch.Tensor, labels: torch.Tensor) -> None:
+            look(model, (inputs[0], labels[0]))
+
+        for epochs in train([model], [recorder.data], _settings(spec), [spec.seed], watch=after):
+            if epochs == (0,):
+                look(model, None)
+    return _weights(model)
+
+
+def _settings(spec: RunSpec) -> TrainingSettings:
+    return TrainingSettings(**{one.name: getattr(spec, one.name) for one in fields(TrainingSettings)})
 
 
 class _Recorder:

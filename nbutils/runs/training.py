@@ -145,6 +145,7 @@ def train(
     seeds: Sequence[int],
     leaves: Callable[[int], bool] | None = None,
     metric: Callable[[int], float] | None = None,
+    watch: Callable[[torch.Tensor, torch.Tensor], None] | None = None,
 ) -> Iterator[tuple[int, ...]]:
     """Train networks of one shape side by side, in place, each as if it were alone.
 
@@ -163,6 +164,8 @@ def train(
             None means that none does.
         metric: asked after every epoch of a network, by its number, for what the schedule "performance" watches; the
             larger the better.
+        watch: called after every step with what it learned from: inputs, shape (networks, batch, values), and labels,
+            shape (networks, batch), of the networks that still train; a small one that trains alone comes twice.
 
     Yields:
         How many epochs each network has finished: (0, 0), (1, 1), ..., or (0, 0), (1, 0), ... where they differ.
@@ -214,7 +217,10 @@ def train(
         luck = [courses[number].luck for number in dict.fromkeys(going)]
         with stack.training(luck):
             for batch, given in zip(places.split(size, dim=1), labels.split(size, dim=1), strict=True):
-                stack.step(images.prepared(batch), given, _kept(stack, luck, batch))
+                inputs = images.prepared(batch)
+                stack.step(inputs, given, _kept(stack, luck, batch))
+                if watch:
+                    watch(inputs, given)
         over = [number for number in taken if not courses[number].steps_left]
         for number in over:
             finished[number] += 1
