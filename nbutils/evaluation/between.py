@@ -82,9 +82,7 @@ def quarters(values: Any, within: Any) -> np.ndarray:
     return found
 
 
-def between_beyond(
-    values: Any, groups: Any, strata: Any, rng: np.random.Generator | int, draws: int = 200
-) -> Between:
+def between_beyond(values: Any, groups: Any, strata: Any, rng: np.random.Generator | int, draws: int = 200) -> Between:
     """Do groups differ in a value beyond what they would with members of one stratum in each other's place?
 
     :func:`between_share`, and its mean over permutations of groups among the members of each stratum. Groups that

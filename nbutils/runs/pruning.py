@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -133,7 +134,9 @@ PRUNINGS: Mapping[str, Pruning] = {
 }
 
 
-def weight_scores(rule: str, network: nn.Module, inputs: np.ndarray, labels: np.ndarray, seed: int = 0) -> list[torch.Tensor]:
+def weight_scores(
+    rule: str, network: nn.Module, inputs: np.ndarray, labels: np.ndarray, seed: int = 0
+) -> list[torch.Tensor]:
     """Scores of all weights of a network: those with the smallest are pruned first.
 
     - `magnitude`: |w|.
@@ -310,11 +313,8 @@ def surviving_shares(network: nn.Module) -> np.ndarray:
     """
     there = [(layer.weight != 0).detach().numpy() for layer in _layers(network)]
     shapes = [one.shape for one in there]
-    chained = all(a[0] == b[1] for a, b in zip(shapes, shapes[1:], strict=False)) if len(shapes) > 1 else False
+    chained = all(a[0] == b[1] for a, b in pairwise(shapes)) if len(shapes) > 1 else False
     if not chained or any(len(shape) != 2 for shape in shapes):
         raise ValueError(f"network must have linear layers that follow one another, received weights of {shapes}")
-    shares = [
-        (into.sum(axis=1) + out.sum(axis=0)) / (into.shape[1] + out.shape[0])
-        for into, out in zip(there, there[1:], strict=False)
-    ]
+    shares = [(into.sum(axis=1) + out.sum(axis=0)) / (into.shape[1] + out.shape[0]) for into, out in pairwise(there)]
     return np.concatenate(shares)
