@@ -15,6 +15,7 @@ from nbutils.stats import holm
 __all__ = ["pruning_changes", "pruning_courses", "pruning_verdicts", "question_values"]
 
 QUESTIONS = ("modularity", "together")
+STATE = ["dataset", "rule", "stage", "sparsity"]
 
 
 def _state(table: pd.DataFrame, rule: str, sparsity: float, stage: str) -> pd.DataFrame:
@@ -116,13 +117,13 @@ def pruning_courses(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame
     every = pd.concat([done[done["rule"] != UNPRUNED], *(whole.assign(rule=name) for name in rules)])
     rows = []
     for column in columns:
-        for key, own in every.groupby(["dataset", "rule", "stage", "sparsity"], sort=False):
+        for key, own in every.groupby(STATE, sort=False):
             there = own.dropna(subset=column)
             values = there[column].to_numpy(float)
             ends = t_interval(values) if len(values) >= LEAST else (np.nan, np.nan)
             mean = values.mean() if len(values) else np.nan
             rows.append((*key, column, mean, *ends, len(values), int((there["degenerate"] == 1).sum())))
-    names = ["dataset", "rule", "stage", "sparsity", "column", "mean", "low", "high", "networks", "degenerate"]
+    names = [*STATE, "column", "mean", "low", "high", "networks", "degenerate"]
     return pd.DataFrame(rows, columns=names).sort_values("sparsity", kind="stable", ignore_index=True)
 
 
@@ -136,11 +137,8 @@ def pruning_changes(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame
     Returns:
         One row per data set, rule (without "none"), stage and sparsity, with a column for each of `columns`.
     """
-    keys, done = ["dataset", "seed"], table[table["reason"] == ""]
-    was = done[(done["rule"] == UNPRUNED) & (done["stage"] == BEFORE)].set_index(keys)[list(columns)]
-    cut = done[done["rule"] != UNPRUNED].set_index(keys)
-    changes = cut[list(columns)] - was.reindex(cut.index)
-    state = ["dataset", "rule", "stage", "sparsity"]
-    return (
-        changes.assign(**cut.reset_index()[state].set_index(cut.index)).groupby(state, sort=False).mean().reset_index()
-    )
+    keys, names, done = ["dataset", "seed"], list(columns), table[table["reason"] == ""]
+    was = done[(done["rule"] == UNPRUNED) & (done["stage"] == BEFORE)].set_index(keys)[names]
+    cut = done[done["rule"] != UNPRUNED].set_index([*keys, *STATE[1:]])[names]
+    # Subtracted by data set and seed, which all states of a network share.
+    return (cut - was).groupby(level=STATE, sort=False).mean().reset_index()

@@ -42,6 +42,7 @@ __all__ = [
     "Rows",
     "Trial",
     "compute_trials",
+    "graph_outcomes",
     "kept_rows",
     "measured",
     "missing_trials",
@@ -127,15 +128,9 @@ def outcomes(look: Look) -> dict[str, float]:
     """
     probabilities = softmax(look.logits.astype(np.float64), axis=1)
     fired, positive, means = look.fired, look.positive, class_means(look.activations, look.labels)
-    active = int(fired.any(axis=0).sum())
-    names = "modularity", "class_part", "remainder", "communities"
-    graph = dict.fromkeys((*names, "excess"), float("nan"))
-    if active >= look.neurons:
-        found = measure_matched(fired, look.cells, look.seed, look.neurons, ONE_NULL, PROTOCOL.draws)
-        graph = {name: found[name] for name in names} | {"excess": found["modularity"] - found["null_circular"]}
     return {
-        **graph,
-        "active": active,
+        **graph_outcomes(look),
+        "active": int(fired.any(axis=0).sum()),
         "active_entropy": active_entropy(look.histogram),
         "block_entropy": block_entropy(positive),
         "block_entropy_top": block_entropy(fired),
@@ -146,6 +141,23 @@ def outcomes(look: Look) -> dict[str, float]:
         "calibration": calibration_error(probabilities, look.labels),
         "loss": negative_log_likelihood(probabilities, look.labels),
     }
+
+
+def graph_outcomes(look: Look) -> dict[str, float]:
+    """What of `OUTCOMES` is measured on the graph: Q, its parts, and how many communities there are.
+
+    Args:
+        look: see :func:`nbutils.runs.looks.look_at`.
+
+    Returns:
+        `modularity`, `class_part`, `remainder`, `communities` and `excess`, NaN where fewer neurons fire than the graph
+        is drawn down to.
+    """
+    names = "modularity", "class_part", "remainder", "communities"
+    if look.fired.any(axis=0).sum() < look.neurons:
+        return dict.fromkeys((*names, "excess"), float("nan"))
+    found = measure_matched(look.fired, look.cells, look.seed, look.neurons, ONE_NULL, PROTOCOL.draws)
+    return {name: found[name] for name in names} | {"excess": found["modularity"] - found["null_circular"]}
 
 
 def dropout_outcomes(look: Look) -> dict[str, float]:

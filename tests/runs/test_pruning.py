@@ -199,7 +199,7 @@ def test_each_rule_says_what_it_does():
 
 def test_wrong_input_is_refused(network):
     scores = scores_of("magnitude", network)
-    with pytest.raises(ValueError, match="rule must be one of magnitude, layer-adaptive, .* received 'size'"):
+    with pytest.raises(ValueError, match=r"rule must be one of magnitude, layer-adaptive, .* received 'size'"):
         scores_of("size", network)
     with pytest.raises(ValueError, match="network must have a linear layer or a convolution, received none"):
         scores_of("magnitude", nn.ReLU())
