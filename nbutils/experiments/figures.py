@@ -47,27 +47,32 @@ def effects_figure(effects: pd.DataFrame, columns: Sequence[str]) -> Figure:
     return fig
 
 
-def pruning_figure(courses: pd.DataFrame, columns: Sequence[str], titles: Mapping[str, str]) -> Figure:
+def pruning_figure(courses: pd.DataFrame, columns: Mapping[str, str], titles: Mapping[str, str]) -> Figure:
     """Measures against the share of weights pruned: a panel per measure and data set, a line per rule and stage.
 
     Args:
         courses: see :func:`nbutils.experiments.pruning_verdicts.pruning_courses`.
-        columns: measures, a row of panels each.
+        columns: measure -> its name, a row of panels each.
         titles: data set -> its title, a column of panels each.
     """
     names, sparsities = list(dict.fromkeys(courses["rule"])), sorted(set(courses["sparsity"]))
     with figure_style():
-        size = (WIDTH, 2.1 * len(columns) + 0.9)
+        size = (WIDTH, 1.8 * len(columns) + 0.9)
         fig, axes = plt.subplots(len(columns), len(titles), figsize=size, sharex=True, sharey="row", squeeze=False)
         for row, column in zip(axes, columns, strict=True):
             for ax, dataset in zip(row, titles, strict=True):
                 own = courses[(courses["column"] == column) & (courses["dataset"] == dataset)]
                 _pruning_panel(ax, own, names, sparsities)
-            row[0].set_ylabel(OUTCOMES[column], fontsize=9)
+            row[0].set_ylabel(columns[column], fontsize=9)
         for ax, title in zip(axes[0], titles.values(), strict=True):
             ax.set_title(title, fontsize=9.5)
-        fig.supxlabel("weights pruned, %", fontsize=9)
-        fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+        axes[-1][len(titles) // 2].set_xlabel("weights pruned, %", fontsize=9)
+        fig.legend(
+            *axes[0][0].get_legend_handles_labels(),
+            loc="outside lower center",
+            ncols=len(set(courses["rule"])),
+            fontsize=7.5,
+        )
         plt.close(fig)
     return fig
 

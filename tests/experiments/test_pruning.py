@@ -298,7 +298,7 @@ def test_courses_begin_at_the_network_as_it_was():
 
 def test_the_figure_draws_every_panel():
     courses = pruning_courses(world(), ["accuracy", "modularity"])
-    drawn = pruning_figure(courses, ["accuracy", "modularity"], {"a": "A", "b": "B"})
+    drawn = pruning_figure(courses, {"accuracy": "accuracy", "modularity": "Q"}, {"a": "A", "b": "B"})
     assert len(drawn.axes) == 4
     assert [len(ax.containers) for ax in drawn.axes] == [4] * 4
 
