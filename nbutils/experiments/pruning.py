@@ -24,6 +24,8 @@ from nbutils.support.provenance import digest_of
 if TYPE_CHECKING:
     from torch import nn
 
+    from nbutils.runs.training import TrainingSettings
+
 __all__ = [
     "PRUNING_RULES",
     "SPARSITIES",
@@ -163,7 +165,8 @@ def _cuts(run: Run, network: nn.Module) -> Iterator[tuple[str, float, nn.Module]
             yield rule, sparsity, pruned(network, scores, sparsity)
 
 
-def _settings(run: Run) -> Any:
+def _settings(run: Run) -> TrainingSettings:
+    """The run's own, for the epochs of retraining."""
     from nbutils.runs.training import TrainingSettings
 
     settings = TrainingSettings(**{one.name: getattr(run.spec, one.name) for one in fields(TrainingSettings)})
