@@ -58,6 +58,6 @@ def test_the_page_tells_the_words_of_its_table(truth, words, tmp_path, execute_p
     text = html.unescape("".join(output.get("data", {}).get("text/html", "") for output in outputs))
     for word in words:
         assert word in text
-    own = made[made["dataset"] == "cifar10-10k"].set_index(["rule", "sparsity", "stage"])["modularity"]
+    own = made[made["dataset"] == "cifar10-10k"].set_index(["rule", "sparsity", "stage"])["modularity"].sort_index()
     change = own["magnitude", 0.9, "after"].mean() - own["none", 0.0, "before"].mean()
     assert f"On CIFAR-10 Q changes by {change:+.3f}" in text
