@@ -249,14 +249,14 @@ def add_experiment_command(commands: argparse._SubParsersAction) -> None:
     """Add `experiment` to the commands of `python -m nbutils`."""
     experiment = commands.add_parser(
         "experiment",
-        help="train networks under many conditions, with penalties, or step by step, and measure each",
+        help="train networks under many conditions, with penalties, pruned or step by step, and measure each",
         description="Train and measure the networks of an experiment, and write one table: conditions (ways to train, "
         "each against one reference) or cause (communities and entropy pushed up and down), with a row for each "
-        "network; early (the first two epochs), with a row for each step. "
-        "The table is written while networks finish, and what it holds is kept: an experiment can be stopped at any "
-        "time and goes on where it stopped.",
+        "network; early (the first two epochs), with a row for each step; pruning (weights removed by several rules, "
+        "and the rest trained further), with a row for each state. The table is written while networks finish, and "
+        "what it holds is kept: an experiment can be stopped at any time and goes on where it stopped.",
     )
-    experiment.add_argument("experiment", help="conditions, cause or early")
+    experiment.add_argument("experiment", help="conditions, cause, early or pruning")
     experiment.add_argument("--datasets", nargs="+", metavar="NAME", help="default: those of the book")
     experiment.add_argument("--seeds", type=positive, help="networks of each condition or dose (default: the book's)")
     experiment.add_argument("--jobs", type=positive, help="processes (default: one per core)")
@@ -282,9 +282,9 @@ def _experiment(options: argparse.Namespace) -> int:
     options.into.mkdir(parents=True, exist_ok=True)
     with Reporter(jobs, what="networks") as progress:
         table = compute_trials(trials, path, jobs, progress, experiment.rows)
-    last = table.drop_duplicates("settings", keep="last")
-    failed, degenerate = int((last["reason"] != "").sum()), int((last["degenerate"] == 1).sum())
-    print(f"Table: {path}: {len(last)} networks, {failed} failed, {degenerate} degenerate.")
+    first = table.drop_duplicates("settings")  # a network as it was trained, before its other states
+    failed, degenerate = int((first["reason"] != "").sum()), int((first["degenerate"] == 1).sum())
+    print(f"Table: {path}: {len(first)} networks, {failed} failed, {degenerate} degenerate.")
     return 0
 
 

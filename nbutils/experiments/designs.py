@@ -1,4 +1,7 @@
-"""All experiments by name. A new one is a function that gives its trials, perhaps one that gives rows, and a line."""
+"""All experiments by name. A new one is a function that gives its trials, and a line here.
+
+One that looks at each network in more than one state has a function that gives the rows of a trial, too.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 from nbutils.experiments.causes import cause_trials
 from nbutils.experiments.conditions import condition_trials
 from nbutils.experiments.early import early_rows, early_seconds, early_trials
+from nbutils.experiments.pruning import pruning_rows, pruning_seconds, pruning_trials
 from nbutils.experiments.trials import Rows, Trial, trial_rows, trial_seconds
 from nbutils.support.checks import shown
 
@@ -36,6 +40,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "conditions": Experiment(condition_trials),
     "cause": Experiment(cause_trials),
     "early": Experiment(early_trials, early_rows, early_seconds),
+    "pruning": Experiment(pruning_trials, pruning_rows, pruning_seconds),
 }
 
 

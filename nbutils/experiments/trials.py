@@ -1,5 +1,6 @@
 """Trials of an experiment: networks with a condition, what is measured on each, and the table of all.
 
+A trial has one row of its table, or several where one network is looked at in more than one state.
 A table is written while networks finish, and what it holds is kept whatever machine and code made it: an experiment
 that is interrupted, or goes on elsewhere, trains only what its table lacks.
 """
@@ -7,7 +8,6 @@ that is interrupted, or goes on elsewhere, trains only what its table lacks.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -41,10 +41,13 @@ __all__ = [
     "Rows",
     "Trial",
     "compute_trials",
+    "graph_outcomes",
     "kept_rows",
+    "measured",
     "missing_trials",
     "outcomes",
     "read_trials",
+    "trial_facts",
     "trial_row",
     "trial_rows",
     "trial_seconds",
@@ -52,7 +55,6 @@ __all__ = [
 
 ONE_NULL = MeasureSpec(density=PROTOCOL.density, seeds=1, null_draws=1)
 DRAWS = 30  # of Monte-Carlo dropout
-EVERY = 120  # seconds after which a table is written again
 # Column of a table -> what pages call it.
 OUTCOMES: Mapping[str, str] = {
     "accuracy": "test accuracy",
@@ -124,15 +126,9 @@ def outcomes(look: Look) -> dict[str, float]:
     """
     probabilities = softmax(look.logits.astype(np.float64), axis=1)
     fired, positive, means = look.fired, look.positive, class_means(look.activations, look.labels)
-    active = int(fired.any(axis=0).sum())
-    names = "modularity", "class_part", "remainder", "communities"
-    graph = dict.fromkeys((*names, "excess"), float("nan"))
-    if active >= look.neurons:
-        found = measure_matched(fired, look.cells, look.seed, look.neurons, ONE_NULL, PROTOCOL.draws)
-        graph = {name: found[name] for name in names} | {"excess": found["modularity"] - found["null_circular"]}
     return {
-        **graph,
-        "active": active,
+        **graph_outcomes(look),
+        "active": int(fired.any(axis=0).sum()),
         "active_entropy": active_entropy(look.histogram),
         "block_entropy": block_entropy(positive),
         "block_entropy_top": block_entropy(fired),
@@ -143,6 +139,23 @@ def outcomes(look: Look) -> dict[str, float]:
         "calibration": calibration_error(probabilities, look.labels),
         "loss": negative_log_likelihood(probabilities, look.labels),
     }
+
+
+def graph_outcomes(look: Look) -> dict[str, float]:
+    """What of `OUTCOMES` is measured on the graph: Q, its parts, and how many communities there are.
+
+    Args:
+        look: see :func:`nbutils.runs.looks.look_at`.
+
+    Returns:
+        `modularity`, `class_part`, `remainder`, `communities` and `excess`, NaN where fewer neurons fire than the graph
+        is drawn down to.
+    """
+    names = "modularity", "class_part", "remainder", "communities"
+    if look.fired.any(axis=0).sum() < look.neurons:
+        return dict.fromkeys((*names, "excess"), float("nan"))
+    found = measure_matched(look.fired, look.cells, look.seed, look.neurons, ONE_NULL, PROTOCOL.draws)
+    return {name: found[name] for name in names} | {"excess": found["modularity"] - found["null_circular"]}
 
 
 def dropout_outcomes(look: Look) -> dict[str, float]:
@@ -170,16 +183,36 @@ def dropout_outcomes(look: Look) -> dict[str, float]:
 
 
 def trial_row(trial: Trial) -> dict[str, Any]:
-    """The row of a network that is measured once, when it is trained; the store is asked for the network alone.
+    """The row of a network, trained where the store lacks it.
 
     Args:
         trial: one network.
 
     Returns:
-        `condition`, `dose`, `run` (address), `settings`, parameters of the run as JSON, `epoch` (the last), what is in
-        `OUTCOMES`, `degenerate`, `reason` of a failure, `seconds`, `commit`, `time`, `machine`.
+        What :func:`trial_facts` says, `epoch` (the last), and of a network that did not fail what :func:`measured`
+        gives.
     """
     run = run_once(trial.run)
+    values = {} if run.failed else measured(look_at(run, neurons=trial.size)) | {"epoch": run.last_epoch}
+    return trial_facts(run, trial) | values
+
+
+def trial_rows(trial: Trial) -> list[dict[str, Any]]:
+    """The one row of a network, see :func:`trial_row`."""
+    return [trial_row(trial)]
+
+
+def trial_facts(run: Run, trial: Trial) -> dict[str, Any]:
+    """What every row says of its network, whatever is measured on it.
+
+    Args:
+        run: a finished or failed run.
+        trial: the trial that it belongs to.
+
+    Returns:
+        `condition`, `dose`, `dataset`, `labels`, `seed`, `run` (address), `settings`, `parameters` of the run as JSON,
+        `neurons` of a graph, `reason` of a failure, `seconds`, `commit`, `time`, `machine`.
+    """
     origin = run.record["provenance"]
     return {
         "condition": trial.condition,
@@ -192,25 +225,27 @@ def trial_row(trial: Trial) -> dict[str, Any]:
         "parameters": json.dumps(trial.run.model_dump(), sort_keys=True),
         "neurons": trial.size,
         "reason": run.failed,
-        **({} if run.failed else _values(run, trial)),
         "seconds": run.record["seconds"],
         **{name: origin[name] for name in ("commit", "time", "machine")},
     }
 
 
-def _values(run: Run, trial: Trial) -> dict[str, float]:
-    look = look_at(run, neurons=trial.size)
+def measured(look: Look) -> dict[str, float]:
+    """What is measured on a network, and whether it is degenerate.
+
+    Args:
+        look: whose `run` holds `train_accuracy`, `train_loss` and `true_accuracy`.
+
+    Returns:
+        `accuracy` and what is in `OUTCOMES`, `train_loss`, `true_accuracy`, of a network with dropout what
+        :func:`dropout_outcomes` gives, and `degenerate`, 0 or 1.
+    """
     chance, images = 1 / len(np.unique(look.labels)), look.run["examples"]
     above = look.run["train_accuracy"] - chance > PROTOCOL.above_chance * np.sqrt(chance * (1 - chance) / images)
-    found = {"epoch": run.last_epoch, "accuracy": look.run["other_accuracy"]}
+    found = {"accuracy": look.run["other_accuracy"]}
     found |= {name: float(look.run[name]) for name in ("train_accuracy", "train_loss", "true_accuracy")}
-    found |= outcomes(look) | (dropout_outcomes(look) if trial.run.dropout else {})
+    found |= outcomes(look) | (dropout_outcomes(look) if look.run["dropout"] else {})
     return found | {"degenerate": float(look.dead > PROTOCOL.degenerate or not above)}
-
-
-def trial_rows(trial: Trial) -> list[dict[str, Any]]:
-    """Rows of a network in an experiment that measures it once: one, see :func:`trial_row`."""
-    return [trial_row(trial)]
 
 
 def kept_rows(trial: Trial, rows: Rows = trial_rows) -> list[dict[str, Any]]:
@@ -301,21 +336,8 @@ def compute_trials(
         raise ValueError(
             f"{path} holds {len(foreign)} networks that are no part of this experiment; write into another folder"
         )
-    written = time.monotonic()
-
-    def note(finished: int, wanted: int) -> None:
-        nonlocal written
-        if progress:
-            progress(finished, wanted)
-        if time.monotonic() - written > EVERY:
-            _write(trials, missing, path, rows)
-            written = time.monotonic()
-
-    try:
-        work, module = partial(_make, rows), rows.__module__
-        run_stacks(work, [(one,) for one in missing], jobs or default_jobs(), module, note)
-    finally:
-        _write(trials, missing, path, rows)
+    work, save = partial(_make, rows), partial(_write, trials, missing, path, rows)
+    run_stacks(work, [(one,) for one in missing], jobs or default_jobs(), rows.__module__, progress, save)
     return read_trials(path)
 
 

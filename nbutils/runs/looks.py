@@ -140,7 +140,13 @@ class RelativeLook(AnyLook):
         return self.preactivations > self.on
 
 
-def look_at(run: Run, epoch: int = -1, probe: str = "held-out", neurons: int | None = None) -> Look:
+def look_at(
+    run: Run,
+    epoch: int = -1,
+    probe: str = "held-out",
+    neurons: int | None = None,
+    network: Module | None = None,
+) -> Look:
     """Look at a network of a run.
 
     Args:
@@ -149,10 +155,12 @@ def look_at(run: Run, epoch: int = -1, probe: str = "held-out", neurons: int | N
         probe: "held-out", test images that serve nothing else, see :func:`nbutils.data.datasets.held_out_probe`; or
             "training", the run's own probe.
         neurons: how many neurons every graph is drawn down to; None means half of the network's hidden neurons.
+        network: looked at in place of the run's own, such as a pruned copy of it, in evaluation mode; None means that
+            of the epoch.
 
     Returns:
-        A :class:`Look`. `run` holds the parameters and the last state of training, and `other_accuracy`, the accuracy
-        on the `other_images` test images outside the held-out probe.
+        A :class:`Look`. `run` holds the parameters and, of the run's own network, the last state of training; and
+        `other_accuracy`, the accuracy on the `other_images` test images outside the held-out probe.
 
     Raises:
         ValueError: another probe, or an epoch whose weights are not stored.
@@ -170,7 +178,9 @@ def look_at(run: Run, epoch: int = -1, probe: str = "held-out", neurons: int | N
 
     if probe not in PROBES:
         raise ValueError(f"probe must be one of {', '.join(PROBES)}, received {shown(probe)}")
-    data, network, function = run.spec.data(), run.network(epoch), activation(run.spec.activation)
+    last = run.record["history"][0 if epoch == 0 else -1] if network is None else {}
+    network = run.network(epoch) if network is None else network
+    data, function = run.spec.data(), activation(run.spec.activation)
     usual = (run.spec.activation, run.spec.normalisation) == ("relu", "none")
     other = takes_images(run.spec.model) or not usual
     watched, others = held_out_probe(data.test_labels)
@@ -186,7 +196,6 @@ def look_at(run: Run, epoch: int = -1, probe: str = "held-out", neurons: int | N
         elsewhere = capture_activations(network, data.test_pixels[others], "output", prepare=data.to_inputs)["output"]
     logits, state = seen.pop("output"), {} if other else network.state_dict()
     parameters = [value.detach().numpy().astype(np.float64) for value in state.values()]
-    last = run.record["history"][0 if epoch == 0 else -1]
     known = {**run.spec.model_dump(), **last, "examples": len(data.train_labels), "classes": len(data.classes)}
     known["other_accuracy"] = float((elsewhere.argmax(axis=1) == data.test_labels[others]).mean())
     known["other_images"] = len(others)
