@@ -6,11 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nbutils.experiments.trials import Trial
+from nbutils.experiments.elsewhere import modularity_elsewhere
+from nbutils.experiments.trials import Trial, measured, trial_facts
+from nbutils.runs.looks import look_at
+from nbutils.runs.run import run_once
 from nbutils.runs.spec import RunSpec
 from nbutils.support.provenance import digest_of
 
-__all__ = ["CAUSE_RULES", "COEFFICIENTS", "CONTROLS", "PUSHED", "REGULARISERS", "CauseRules", "cause_trials"]
+__all__ = [
+    "CAUSE_RULES",
+    "COEFFICIENTS",
+    "CONTROLS",
+    "PUSHED",
+    "REGULARISERS",
+    "CauseRules",
+    "cause_rows",
+    "cause_trials",
+]
 
 DATASETS = ("mnist-10k", "fashion-mnist-10k", "cifar10-10k")
 COEFFICIENTS = (-3.0, -1.0, -0.3, -0.1, -0.03, 0.03, 0.1, 0.3, 1.0, 3.0)  # beside 0, which all share
@@ -117,3 +129,17 @@ def cause_trials(datasets: Sequence[str] | None = None, seeds: int = SEEDS, **ch
                     for dose in COEFFICIENTS
                 ]
     return found
+
+
+def cause_rows(trial: Trial) -> list[dict[str, Any]]:
+    """The row of a network: that of :func:`nbutils.experiments.trials.trial_row`, and Q under other choices.
+
+    Args:
+        trial: one network.
+    """
+    run = run_once(trial.run)
+    row = trial_facts(run, trial)
+    if run.failed:
+        return [row]
+    look, training = (look_at(run, probe=probe, neurons=trial.size) for probe in ("held-out", "training"))
+    return [row | measured(look) | {"epoch": run.last_epoch} | modularity_elsewhere(look, training)]

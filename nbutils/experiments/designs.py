@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nbutils.experiments.causes import cause_trials
+from nbutils.experiments.causes import cause_rows, cause_trials
 from nbutils.experiments.conditions import condition_trials
 from nbutils.experiments.early import early_rows, early_seconds, early_trials
 from nbutils.experiments.pruning import pruning_rows, pruning_seconds, pruning_trials
@@ -38,7 +38,7 @@ class Experiment:
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     "conditions": Experiment(condition_trials),
-    "cause": Experiment(cause_trials),
+    "cause": Experiment(cause_trials, cause_rows),
     "early": Experiment(early_trials, early_rows, early_seconds),
     "pruning": Experiment(pruning_trials, pruning_rows, pruning_seconds),
 }

@@ -19,7 +19,7 @@ from nbutils.experiments.trials import OUTCOMES
 from nbutils.runs.pruning import PRUNINGS
 from nbutils.support.display import figure_style
 
-__all__ = ["early_figure", "effects_figure", "leads_figure", "pruning_figure"]
+__all__ = ["dose_figure", "early_figure", "effects_figure", "leads_figure", "pruning_figure"]
 
 WIDTH, ROW = 7.6, 0.19  # inches
 TOLD, OPEN, INK = "#3b82c4", "#8a8f98", "#6b7280"  # an effect after correction, one that is open, lines
@@ -192,4 +192,56 @@ def _pruning_panel(ax: Axes, own: pd.DataFrame, names: Sequence[str], sparsities
             label = f"{PRUNINGS[name].title if name in PRUNINGS else name}, {stage}"
             ax.errorbar(place, part["mean"], yerr=bars, ls=line, label=label, **look, **hollow)
     ax.set(xticks=range(len(sparsities)), xticklabels=[f"{100 * one:g}" for one in sparsities])
+    ax.tick_params(labelsize=8)
+
+
+# Penalty -> colour and dashes; controls are grey.
+PENALTY_LINES = {
+    "modularity": ("#3b82c4", "-"),
+    "learned": ("#2a9d6f", "-"),
+    "entropy": ("#d97a1a", "-"),
+    "selectivity": (OPEN, "--"),
+    "activity": (OPEN, ":"),
+    "random": (OPEN, "-."),
+}
+LINEAR = 0.03  # coefficient up to which the axis is linear, then logarithmic
+
+
+def dose_figure(doses: pd.DataFrame, columns: Sequence[str], titles: Mapping[str, str], level: float = 0.95) -> Figure:
+    """What penalties do: a row per measure, a column per data set, a line per penalty over its coefficient.
+
+    Args:
+        doses: with `dataset` and what :func:`nbutils.experiments.verdicts.dose_table` gives.
+        columns: measures, a row each.
+        titles: data sets by name, a column each.
+        level: confidence of the intervals, which are shaded.
+    """
+    with figure_style():
+        size = (WIDTH, 1.75 * len(columns) + 0.9)
+        fig, axes = plt.subplots(len(columns), len(titles), figsize=size, sharex=True, sharey="row", squeeze=False)
+        for row, column in zip(axes, columns, strict=True):
+            for ax, dataset in zip(row, titles, strict=True):
+                _dose_panel(ax, doses[doses["dataset"] == dataset], column, level)
+            row[0].set_ylabel(OUTCOMES[column].replace(", ", ",\n"))
+        for ax, title in zip(axes[0], titles.values(), strict=True):
+            ax.set_title(title, fontsize=9.5)
+        for ax in axes[-1]:
+            ax.set_xlabel("coefficient")
+        handles, names = axes[0][0].get_legend_handles_labels()
+        fig.legend(handles, names, ncol=len(names), loc="outside lower center", fontsize=8)
+        plt.close(fig)
+    return fig
+
+
+def _dose_panel(ax: Axes, doses: pd.DataFrame, column: str, level: float) -> None:
+    for penalty, (colour, dashes) in PENALTY_LINES.items():
+        by_dose = doses[doses["condition"] == penalty].groupby("dose")[column]
+        there = by_dose.count()[lambda counts: counts > 1].index
+        means = by_dose.mean()[there]
+        ends = [t_interval(by_dose.get_group(dose).dropna(), level) for dose in there]
+        ax.plot(there, means, dashes, color=colour, lw=1.4, label=penalty)
+        ax.fill_between(there, *zip(*ends, strict=True), color=colour, alpha=0.15, lw=0)
+    ax.axvline(0, color=INK, lw=0.6)
+    ax.set_xscale("symlog", linthresh=LINEAR)
+    ax.set_xticks([-1, -0.1, 0, 0.1, 1], ["-1", "-0.1", "0", "0.1", "1"])
     ax.tick_params(labelsize=8)

@@ -81,7 +81,7 @@ def test_rules_have_a_digest_that_changes_with_them():
 
 def test_an_experiment_is_known_by_name():
     assert set(EXPERIMENTS) == {"conditions", "cause", "early", "pruning"}
-    with pytest.raises(ValueError, match="experiment must be one of conditions, cause, .*, received 'casue'"):
+    with pytest.raises(ValueError, match=r"experiment must be one of conditions, cause, .*, received 'casue'"):
         experiment_trials("casue")
 
 
