@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,14 +12,30 @@ from scipy import stats
 
 from nbutils.evaluation.added import Added, added_variance
 from nbutils.evaluation.words import Estimate, inner_level, judge
-from nbutils.pages.answering import Found
+from nbutils.pages.answering import OURS, Found
 from nbutils.second.answers import sound, values_of
 from nbutils.second.leaderboard import zoo_axes
 from nbutils.second.networks import PARTS, Tables
 from nbutils.second.questions import PROTOCOL, QUESTIONS
-from nbutils.support.display import figure_style
+from nbutils.support.display import figure_style, interval_text
 
-__all__ = ["BOARD", "FIXED", "GAP", "HELD", "changes", "gain_over", "held_fixed", "moves_figure", "permuted", "words"]
+__all__ = [
+    "BOARD",
+    "FIXED",
+    "GAP",
+    "HELD",
+    "changes",
+    "gain_over",
+    "gains_table",
+    "held_fixed",
+    "moves_figure",
+    "permuted",
+    "permuted_study",
+    "probe_accuracy",
+    "top_kept",
+    "words",
+    "words_table",
+]
 
 BOARD = "as on the board"
 GAP = "accuracy minus training accuracy"
@@ -34,6 +50,23 @@ HELD = {
     "width": "width",
     "depth": "depth",
 }
+SHOWN = {  # changes of the heat map -> what it calls them
+    "first half of the probe": "probe, first half",
+    "second half of the probe": "probe, second half",
+    "first seed": "first seed",
+    "second seed": "second seed",
+    "half of the families": "half of the families",
+    "the other half": "the other half",
+    **{f"{name}{FIXED}": f"{name} fixed" for name in HELD.values()},
+    "better half of the networks": "better half",
+    "training accuracy of 0.5 or more": "those that learned",
+    "Pearson, log odds of accuracy": "Pearson, log odds",
+    GAP: "gap to training",
+}
+ROWS = (
+    *("linear_probe", "neural_collapse", "examples", "confidence", "train_accuracy", "train_loss", "neuron_spread"),
+    *("total_correlation", "effective_rank", "mutual_information", "class_part", "remainder", *OURS),
+)
 LEARNED = 0.5  # training accuracy of a network that has learned something
 WIDTH = 7.6  # inches
 
@@ -119,6 +152,21 @@ def held_fixed(values: pd.DataFrame, performance: pd.Series, setting: pd.Series)
     return pd.concat(within, axis=1).mean(axis=1, skipna=False)
 
 
+def top_kept(rows: pd.DataFrame, top: int = 5) -> int:
+    """How many of the strongest measures on the board are among the strongest after a change.
+
+    Args:
+        rows: of one change on one data set, see :func:`changes`.
+        top: how many are looked at.
+
+    Examples:
+        >>> top_kept(pd.DataFrame({"board": [0.9, -0.8, 0.1], "rho": [0.2, -0.7, 0.3]}), top=2)
+        1
+    """
+    now, before = (rows[name].abs().nlargest(top).index for name in ("rho", "board"))
+    return len(now.intersection(before))
+
+
 def words(found: Found, axes: Sequence[str] = tuple(HELD), resamples: int = 200, kind: str = "small") -> pd.DataFrame:
     """The word of every question about performance with each setting held fixed, from its interval alone.
 
@@ -154,6 +202,21 @@ def words(found: Found, axes: Sequence[str] = tuple(HELD), resamples: int = 200,
     return pd.DataFrame(rows, columns=["dataset", "question", "change", "rho", "low", "high", "word"])
 
 
+def words_table(found: pd.DataFrame) -> pd.DataFrame:
+    """Word of every question on the board, and every other word that it gets with a setting held fixed.
+
+    Args:
+        found: see :func:`words`, of some data sets together.
+    """
+    rows = []
+    for (dataset, question), own in found.groupby(["dataset", "question"], sort=False):
+        first = own[own["change"] == BOARD].iloc[0]
+        others = own[own["word"] != first["word"]].itertuples()
+        told = [f"{row.change}: {row.word}, {interval_text(row.rho, row.low, row.high)}" for row in others]
+        rows.append((dataset, question, first["rho"], first["word"], "; ".join(told) or "none"))
+    return pd.DataFrame(rows, columns=["data set", "question", "ρ", "word", "other words"])
+
+
 def _held_fast(table: np.ndarray, setting: np.ndarray) -> np.ndarray:
     """As :func:`held_fixed`, of all columns with the last, without a table's overhead."""
     within = []
@@ -179,7 +242,7 @@ def _unit(ranks: np.ndarray) -> np.ndarray:
 
 
 def permuted(
-    values: pd.DataFrame, performance: pd.Series, families: pd.Series, worlds: int, resamples: int = 200, seed: int = 0
+    values: pd.DataFrame, performance: pd.Series, families: pd.Series, worlds: int, resamples: int = 500, seed: int = 0
 ) -> pd.DataFrame:
     """What would pass for an association if performance were dealt to other families.
 
@@ -191,7 +254,7 @@ def permuted(
         performance: per network, same index.
         families: per network, same index.
         worlds: how often it is dealt.
-        resamples: of families, for the intervals; there are ten times as many permutations for the p values.
+        resamples: of families, for the intervals; there are four times as many permutations for the p values.
         seed: of all draws.
 
     Returns:
@@ -206,7 +269,7 @@ def permuted(
     own = performance[kept.index].to_numpy().reshape(many, -1)
     rng = np.random.default_rng(seed)
     picks = rng.integers(many, size=(resamples, many))
-    orders = np.array([rng.permutation(many) for _ in range(10 * resamples)])
+    orders = np.array([rng.permutation(many) for _ in range(4 * resamples)])
     ranked = np.stack([_ranked(block, picks) for block in blocks])
     means = _unit(stats.rankdata(blocks.mean(axis=2), axis=1))
     everything = _unit(stats.rankdata(blocks.reshape(len(blocks), -1), axis=1))
@@ -224,19 +287,45 @@ def permuted(
     return pd.DataFrame(rows, columns=["real", "interval", "threshold", "p_value", "adjusted", "largest"])
 
 
+def permuted_study(found: Found, worlds: int, kind: str = "small") -> pd.DataFrame:
+    """:func:`permuted` of all measurable measures of a data set.
+
+    Args:
+        found: a data set with a leaderboard.
+        worlds: how often performance is dealt to other families.
+        kind: which zoo.
+    """
+    networks, _ = sound(found.tables, kind, "true")
+    measures = list(found.board.loc[found.board["measurable"], "measure"])
+    values = values_of(found.tables, networks, measures).set_axis(networks.index)
+    return permuted(values, networks["accuracy"], networks["family"], worlds)
+
+
+def probe_accuracy(found: Found, kind: str = "small") -> float:
+    """Spearman's rho of accuracy on the probe, which whoever has its labels can simply count, with performance.
+
+    Args:
+        found: a data set with a zoo.
+        kind: which zoo.
+    """
+    networks, _ = sound(found.tables, kind, "true")
+    values = values_of(found.tables, networks, ["probe_accuracy"]).set_axis(networks.index)
+    return float(_rhos(values, networks["accuracy"])["probe_accuracy"])
+
+
 def _ranked(block: np.ndarray, picks: np.ndarray) -> np.ndarray:
     """Standardised ranks in every resample of families: shape (resamples, networks)."""
     return _unit(stats.rankdata(block[picks].reshape(len(picks), -1), axis=1))
 
 
-def gain_over(found: Found, measure: str, baselines: Sequence[str], repeats: int = 1, kind: str = "small") -> Added:
-    """What a measure adds to other baselines than those of the rules; ranks, as in the rules.
+def gain_over(found: Found, measure: str, baselines: Sequence[str], seed: int = 0, kind: str = "small") -> Added:
+    """What a measure adds to other baselines than those of the rules; ranks, as in the rules, dealt to folds once.
 
     Args:
         found: a data set with a leaderboard.
         measure: column; taken out of the baselines.
         baselines: columns, at least one beside it.
-        repeats: how often families are dealt to folds.
+        seed: by which families are dealt to folds.
         kind: which zoo.
 
     Returns:
@@ -247,20 +336,44 @@ def gain_over(found: Found, measure: str, baselines: Sequence[str], repeats: int
     ranks = values_of(found.tables, networks, [*base, measure]).set_axis(networks.index).dropna().rank()
     own = networks.loc[ranks.index]
     accuracy = own["accuracy"].rank()
-    options = {"folds": PROTOCOL.folds, "repeats": repeats, "draws": 99}
-    return added_variance(accuracy, ranks[base], ranks[measure], own["family"], PROTOCOL.seed, **options)
+    options = {"folds": PROTOCOL.folds, "repeats": 1, "draws": 99}
+    return added_variance(accuracy, ranks[base], ranks[measure], own["family"], seed, **options)
 
 
-def moves_figure(table: pd.DataFrame, measures: Sequence[str], columns: Mapping[str, str], least: float) -> Figure:
+def gains_table(studies: Sequence[Found]) -> pd.DataFrame:
+    """Gains in R2 of the hypotheses' measures and of the linear probe, beyond several sets of baselines.
+
+    Args:
+        studies: data sets with a leaderboard.
+
+    Returns:
+        One row per data set and measure: R2 of the nine baselines of the rules, the gain on the board, and the same
+        with families dealt to other folds; without the number of training images; beyond training loss and that
+        number alone; and with accuracy on the probe as a tenth baseline.
+    """
+    nine = PROTOCOL.baselines
+    fewer = [name for name in nine if name != "examples"]
+    sets, rows = {"without images": fewer, "loss and images only": ["train_loss", "examples"]}, []
+    sets["with probe accuracy"] = [*nine, "probe_accuracy"]
+    for one in studies:
+        board = one.board.set_index("measure")
+        for name in (*OURS, "linear_probe"):
+            again = gain_over(one, name, nine, seed=1)
+            row = {"data set": one.title, "measure": board["called"][name], "R² of the baselines": again.baselines}
+            row |= {"gain, board": board["gain"][name], "other folds": again.gain.value}
+            rows.append(row | {called: gain_over(one, name, chosen).gain.value for called, chosen in sets.items()})
+    return pd.DataFrame(rows)
+
+
+def moves_figure(table: pd.DataFrame, least: float) -> Figure:
     """A heat map: how far rho moves under every change, and on how many data sets its sign turns.
 
     Args:
         table: see :func:`changes`, of some data sets together.
-        measures: rows.
-        columns: change -> what the figure calls it.
         least: size of rho on the board from which on a turned sign counts.
     """
-    rows = table[table["measure"].isin(list(measures)) & table["change"].isin(list(columns))]
+    measures, columns = list(ROWS), SHOWN
+    rows = table[table["measure"].isin(measures) & table["change"].isin(list(columns))]
     turned = (np.sign(rows["rho"]) != np.sign(rows["board"])) & (rows["board"].abs() >= least) & rows["rho"].notna()
     rows = rows.assign(moved=(rows["rho"] - rows["board"]).abs(), turned=turned)
     each = rows.groupby(["measure", "change"])[["moved", "turned"]].agg({"moved": "mean", "turned": "sum"})
