@@ -29,6 +29,7 @@ __all__ = [
     "gains_table",
     "held_fixed",
     "moves_figure",
+    "order_kept",
     "permuted",
     "permuted_study",
     "probe_accuracy",
@@ -150,6 +151,19 @@ def held_fixed(values: pd.DataFrame, performance: pd.Series, setting: pd.Series)
     """
     within = [_rhos(values[rows], performance[rows]) for rows in (setting == value for value in setting.unique())]
     return pd.concat(within, axis=1).mean(axis=1, skipna=False)
+
+
+def order_kept(rows: pd.DataFrame) -> float:
+    """How far the order of measures by the size of rho agrees with that of the board: their rank correlation.
+
+    Args:
+        rows: of one change on one data set, see :func:`changes`; measures without rho are left out.
+
+    Examples:
+        >>> order_kept(pd.DataFrame({"board": [0.9, -0.8, 0.1], "rho": [-0.7, 0.6, 0.2]}))
+        1.0
+    """
+    return float(rows["rho"].abs().corr(rows["board"].abs(), method="spearman"))
 
 
 def top_kept(rows: pd.DataFrame, top: int = 5) -> int:
@@ -381,7 +395,8 @@ def moves_figure(table: pd.DataFrame, least: float) -> Figure:
     named = dict(zip(rows["measure"], rows["called"], strict=True))
     with figure_style():
         fig, ax = plt.subplots(figsize=(WIDTH, 0.27 * len(measures) + 2.2))
-        drawn = ax.imshow(moved, cmap="cividis_r", vmin=0, vmax=0.6, aspect="auto")
+        drawn = ax.imshow(moved, cmap="Blues", vmin=0, vmax=0.6, aspect="auto")
+        ax.grid(visible=False)
         for row, column in zip(*np.nonzero(turns.fillna(0).to_numpy()), strict=True):
             dark = moved.iloc[row, column] > 0.3
             text = f"{turns.iloc[row, column]:.0f}"
