@@ -99,7 +99,8 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
     unstudied = asked - {*studied, *kinds}
     models = {path.name: _model(root, path.name) for path in pages}
     unwanted = [name for name, model in models.items() if _offered(model, "study", datasets) == []]
-    return _without(toc, (listed - set(datasets)) | unstudied, unwanted + ["leaderboard", "compared"] * (not studied))
+    of_all = ["leaderboard", "leaderboard_checks", "compared"]
+    return _without(toc, (listed - set(datasets)) | unstudied, unwanted + of_all * (not studied))
 
 
 def _is_page(path: Path) -> bool:

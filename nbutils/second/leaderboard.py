@@ -174,7 +174,9 @@ def refutations(tables: Tables, measures: Sequence[str], kind: str = "small", sh
         ("half of the probe: first", networks.index, "first"),
         ("half of the probe: second", networks.index, "second"),
     ]
-    seed = networks.groupby("configuration").cumcount()
+    seed = (
+        networks.sort_values("seed").groupby("configuration").cumcount().reindex(networks.index)
+    )  # rows stand by address
     chosen |= {
         f"seed {number + 1} of each configuration": networks.index[seed == number] for number in sorted(set(seed))
     }

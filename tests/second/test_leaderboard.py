@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -125,6 +126,19 @@ def test_changes_that_ought_not_to_matter():
     halves = found.loc[[change for change in found.index if change.startswith("seed")], "networks"]
     assert halves.tolist() == [len(MEMBERS) // 2] * 2
     assert found.loc["accuracies permuted, largest of 50", "class_selectivity"] < 0.25
+
+
+def test_a_seed_is_the_same_seed_in_whatever_order_networks_stand():
+    """Committed tables are sorted by address, in which the seeds of a configuration come in any order."""
+    tables = simulated()
+    mixed = tables.networks.sample(frac=1, random_state=1).reset_index(drop=True)
+    found = refutations(replace(tables, networks=mixed), ["path_norm"], shuffles=1).set_index("change")
+    value = tables.measures.query("part == 'whole' and measure == 'path_norm'").set_index("run")["value"]
+    zoo = tables.networks.query("designs == 'small'")
+    for number in (0, 1):
+        own = zoo[zoo["seed"] % 2 == number]
+        rho = stats.spearmanr(value[own["run"]], own["accuracy"]).statistic
+        assert found.loc[f"seed {number + 1} of each configuration", "path_norm"] == pytest.approx(rho)
 
 
 def test_what_cannot_be_judged_is_refused():

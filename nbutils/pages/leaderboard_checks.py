@@ -1,0 +1,408 @@
+"""Attempts to refute the leaderboard: rho with accuracy again after every change, and what chance alone would leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy import stats
+
+from nbutils.evaluation.added import Added, added_variance
+from nbutils.evaluation.words import Estimate, inner_level, judge
+from nbutils.pages.answering import OURS, Found
+from nbutils.second.answers import sound, values_of
+from nbutils.second.leaderboard import zoo_axes
+from nbutils.second.networks import PARTS, Tables
+from nbutils.second.questions import PROTOCOL, QUESTIONS
+from nbutils.support.display import figure_style, interval_text
+
+__all__ = [
+    "BOARD",
+    "FIXED",
+    "GAP",
+    "HELD",
+    "changes",
+    "gain_over",
+    "gains_table",
+    "held_fixed",
+    "moves_figure",
+    "order_kept",
+    "permuted",
+    "permuted_study",
+    "probe_accuracy",
+    "top_kept",
+    "words",
+    "words_table",
+]
+
+BOARD = "as on the board"
+GAP = "accuracy minus training accuracy"
+FIXED = " held fixed"  # end of the name of a change
+HELD = {
+    "examples": "training images",
+    "learning_rate": "learning rate",
+    "dropout": "dropout",
+    "weight_decay": "weight decay",
+    "batch_size": "batch size",
+    "epochs": "epochs",
+    "width": "width",
+    "depth": "depth",
+}
+SHOWN = {  # changes of the heat map -> what it calls them
+    "first half of the probe": "probe, first half",
+    "second half of the probe": "probe, second half",
+    "first seed": "first seed",
+    "second seed": "second seed",
+    "half of the families": "half of the families",
+    "the other half": "the other half",
+    **{f"{name}{FIXED}": f"{name} fixed" for name in HELD.values()},
+    "better half of the networks": "better half",
+    "training accuracy of 0.5 or more": "those that learned",
+    "Pearson, log odds of accuracy": "Pearson, log odds",
+    GAP: "gap to training",
+}
+ROWS = (
+    *("linear_probe", "neural_collapse", "examples", "confidence", "train_accuracy", "train_loss", "neuron_spread"),
+    *("total_correlation", "effective_rank", "mutual_information", "class_part", "remainder", *OURS),
+)
+LEARNED = 0.5  # training accuracy of a network that has learned something
+WIDTH = 7.6  # inches
+
+
+def changes(found: Found, kind: str = "small") -> pd.DataFrame:
+    """Spearman's rho of every measurable measure with performance, again after each change.
+
+    Args:
+        found: a data set with a leaderboard.
+        kind: which zoo.
+
+    Returns:
+        A row per measure and change, the board itself among them: `dataset`, `measure`, `called`, `change`, `rho`, and
+        `board`, what rho was. The changes: halves of the probe, seeds, halves of the families; the families along each
+        axis left out; each axis held fixed, see :func:`held_fixed`; the better half of the networks, and those that
+        learned; and two other yardsticks, Pearson's correlation with the log odds of accuracy, and rho with accuracy
+        minus training accuracy. Measures that were taken of some networks only are left out.
+    """
+    networks, _ = sound(found.tables, kind, "true")
+    named = dict(zip(found.board["measure"], found.board["called"], strict=True))
+    measures = list(found.board.loc[found.board["measurable"], "measure"])
+    values = _parts(found.tables, networks, measures)
+    whole, accuracy, axes = values["whole"], networks["accuracy"], zoo_axes(networks)
+    rhos = {BOARD: _rhos(whole, accuracy)}
+    rhos |= {f"{part} half of the probe": _rhos(values[part], accuracy) for part in PARTS[1:]}
+    for name, rows in _subsets(networks).items():
+        rhos[name] = _rhos(whole[rows], accuracy[rows])
+    rhos |= {f"{HELD[axis]}{FIXED}": held_fixed(whole, accuracy, axes[axis]) for axis in axes}
+    odds = (accuracy * networks["test_images"] + 0.5) / ((1 - accuracy) * networks["test_images"] + 0.5)
+    rhos["Pearson, log odds of accuracy"] = whole.corrwith(np.log(odds))
+    rhos[GAP] = _rhos(whole, accuracy - networks["train_accuracy"])
+    table = pd.DataFrame(rhos).rename_axis("measure").reset_index()
+    long = table.melt("measure", var_name="change", value_name="rho")
+    long["board"] = long["measure"].map(rhos[BOARD])
+    return long.assign(dataset=found.title, called=long["measure"].map(named))
+
+
+def _parts(tables: Tables, networks: pd.DataFrame, measures: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Values on the whole probe and its halves; what needs no probe is the same on all three."""
+    found = {part: values_of(tables, networks, measures, part).set_axis(networks.index) for part in PARTS}
+    whole = found["whole"].dropna(axis=1)
+    return {part: table[whole.columns].fillna(whole) for part, table in found.items()}
+
+
+def _subsets(networks: pd.DataFrame) -> dict[str, pd.Series]:
+    """Which networks each change keeps."""
+    second = networks.sort_values("seed").groupby("configuration").cumcount().reindex(networks.index) > 0
+    round_ = networks["family"] // networks["axis"].nunique()  # a family along each axis in every round
+    found = {"first seed": ~second, "second seed": second}
+    found |= {"half of the families": round_ % 2 == 0, "the other half": round_ % 2 == 1}
+    for axis in HELD:
+        found[f"families along {HELD[axis]} left out"] = networks["axis"] != axis
+    found["better half of the networks"] = networks["accuracy"] >= networks["accuracy"].median()
+    found["training accuracy of 0.5 or more"] = networks["train_accuracy"] >= LEARNED
+    return {name: rows for name, rows in found.items() if rows.any()}  # some zoos have one seed only
+
+
+def _rhos(values: pd.DataFrame, performance: pd.Series) -> pd.Series:
+    """Spearman's rho of every column; NaN for one that is constant."""
+    ranks = values.rank()
+    return ranks.loc[:, ranks.nunique() > 1].corrwith(performance.rank()).reindex(values.columns)
+
+
+def held_fixed(values: pd.DataFrame, performance: pd.Series, setting: pd.Series) -> pd.Series:
+    """Mean over the values of a setting of Spearman's rho among networks that share it.
+
+    Args:
+        values: a column per measure, a row per network.
+        performance: per network, same index.
+        setting: per network, same index, such as its number of training images.
+
+    Returns:
+        One number per measure, in [-1, 1]; NaN for a measure that is constant within a value of the setting, as the
+        setting itself is.
+
+    Examples:
+        >>> images, skill = pd.Series([1, 1, 1, 2, 2, 2]), pd.Series([1, 2, 3, 1, 2, 3])
+        >>> values = pd.DataFrame({"skill": skill, "images": images})
+        >>> held_fixed(values, 10 * images + skill, images).tolist()
+        [1.0, nan]
+    """
+    within = [_rhos(values[rows], performance[rows]) for rows in (setting == value for value in setting.unique())]
+    return pd.concat(within, axis=1).mean(axis=1, skipna=False)
+
+
+def order_kept(rows: pd.DataFrame) -> float:
+    """How far the order of measures by the size of rho agrees with that of the board: their rank correlation.
+
+    Args:
+        rows: of one change on one data set, see :func:`changes`; measures without rho are left out.
+
+    Examples:
+        >>> order_kept(pd.DataFrame({"board": [0.9, -0.8, 0.1], "rho": [-0.7, 0.6, 0.2]}))
+        1.0
+    """
+    return float(rows["rho"].abs().corr(rows["board"].abs(), method="spearman"))
+
+
+def top_kept(rows: pd.DataFrame, top: int = 5) -> int:
+    """How many of the strongest measures on the board are among the strongest after a change.
+
+    Args:
+        rows: of one change on one data set, see :func:`changes`.
+        top: how many are looked at.
+
+    Examples:
+        >>> top_kept(pd.DataFrame({"board": [0.9, -0.8, 0.1], "rho": [0.2, -0.7, 0.3]}), top=2)
+        1
+    """
+    now, before = (rows[name].abs().nlargest(top).index for name in ("rho", "board"))
+    return len(now.intersection(before))
+
+
+def words(found: Found, axes: Sequence[str] = tuple(HELD), resamples: int = 200, kind: str = "small") -> pd.DataFrame:
+    """The word of every question about performance with each setting held fixed, from its interval alone.
+
+    Args:
+        found: a data set with answers.
+        axes: settings, keys of `HELD`.
+        resamples: of whole families.
+        kind: which zoo.
+
+    Returns:
+        A row per question and change (that of the answers first): `dataset`, `question`, `change`, `rho`, `low`, `high`
+        and `word`. No p value is asked for, so that a word is "supported" or "contradicted" more easily than by the
+        rules.
+    """
+    networks, _ = sound(found.tables, kind, "true")
+    asked = [one for one in QUESTIONS if one.design == "zoo" and one.statistic == "rank"]
+    values = values_of(found.tables, networks, [one.measure for one in asked]).set_axis(networks.index)
+    estimates = {(one, BOARD): found.answers[one.name].estimate for one in asked}
+    members = list(networks.groupby("family").indices.values())
+    chosen = np.random.default_rng(PROTOCOL.seed).integers(len(members), size=(resamples, len(members)))
+    places = [np.concatenate([members[k] for k in row]) for row in chosen]
+    table = np.column_stack([values, networks["accuracy"]])
+    for axis in axes:
+        setting = zoo_axes(networks)[axis]
+        best = held_fixed(values, networks["accuracy"], setting)
+        drawn = np.array([_held_fast(table[own], setting.to_numpy()[own]) for own in places])
+        for one, column in zip(asked, drawn.T, strict=True):
+            estimates[one, f"{HELD[axis]}{FIXED}"] = _estimate(best[one.measure], column)
+    rows = []
+    for (one, change), own in estimates.items():
+        word = judge(own, one.threshold, direction=one.direction, bound=one.bound)
+        rows.append((found.title, one.name.replace(" performance", ""), change, own.value, own.low, own.high, word))
+    return pd.DataFrame(rows, columns=["dataset", "question", "change", "rho", "low", "high", "word"])
+
+
+def words_table(found: pd.DataFrame) -> pd.DataFrame:
+    """Word of every question on the board, and every other word that it gets with a setting held fixed.
+
+    Args:
+        found: see :func:`words`, of some data sets together.
+    """
+    rows = []
+    for (dataset, question), own in found.groupby(["dataset", "question"], sort=False):
+        first = own[own["change"] == BOARD].iloc[0]
+        others = own[own["word"] != first["word"]].itertuples()
+        told = [f"{row.change}: {row.word}, {interval_text(row.rho, row.low, row.high)}" for row in others]
+        rows.append((dataset, question, first["rho"], first["word"], "; ".join(told) or "none"))
+    return pd.DataFrame(rows, columns=["data set", "question", "ρ", "word", "other words"])
+
+
+def _held_fast(table: np.ndarray, setting: np.ndarray) -> np.ndarray:
+    """As :func:`held_fixed`, of all columns with the last, without a table's overhead."""
+    within = []
+    for value in np.unique(setting):
+        ranks = _unit(stats.rankdata(table[setting == value], axis=0).T)
+        within.append(ranks[:-1] @ ranks[-1])
+    return np.mean(within, axis=0)
+
+
+def _estimate(value: float, drawn: np.ndarray) -> Estimate:
+    ends = []
+    for level in (PROTOCOL.level, inner_level(PROTOCOL.level)):
+        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+        ends.append((min(float(low), value), max(float(high), value)))
+    return Estimate(float(value), *ends[0], ends[1])
+
+
+def _unit(ranks: np.ndarray) -> np.ndarray:
+    """Ranks along the last axis, centred and of length 1; 0 where all are equal."""
+    ranks = ranks - ranks.mean(axis=-1, keepdims=True)
+    length = np.sqrt((ranks * ranks).sum(axis=-1, keepdims=True))
+    return ranks / np.where(length > 0, length, 1)
+
+
+def permuted(
+    values: pd.DataFrame, performance: pd.Series, families: pd.Series, worlds: int, resamples: int = 500, seed: int = 0
+) -> pd.DataFrame:
+    """What would pass for an association if performance were dealt to other families.
+
+    Whole families swap the performance of their networks, so that networks of a family resemble each other as before
+    and no measure knows anything. Families of another size than most are left out.
+
+    Args:
+        values: a column per measure, a row per network; what is not defined for all of them is left out.
+        performance: per network, same index.
+        families: per network, same index.
+        worlds: how often it is dealt.
+        resamples: of families, for the intervals; there are four times as many permutations for the p values.
+        seed: of all draws.
+
+    Returns:
+        A row per world, the real one first (`real`): the share of measures whose 95 % interval lies beyond 0
+        (`interval`), and beyond the threshold of 0.2 (`threshold`); whose p value is at most 0.05 (`p_value`), and
+        still after the method of Benjamini and Hochberg (`adjusted`); and the largest rho in size (`largest`).
+    """
+    size = families.map(families.value_counts())
+    kept = families[size == size.mode()[0]].sort_values(kind="stable")
+    many = kept.nunique()
+    blocks = values.loc[kept.index].dropna(axis=1).to_numpy().T.reshape(-1, many, len(kept) // many)
+    own = performance[kept.index].to_numpy().reshape(many, -1)
+    rng = np.random.default_rng(seed)
+    picks = rng.integers(many, size=(resamples, many))
+    orders = np.array([rng.permutation(many) for _ in range(4 * resamples)])
+    ranked = np.stack([_ranked(block, picks) for block in blocks])
+    means = _unit(stats.rankdata(blocks.mean(axis=2), axis=1))
+    everything = _unit(stats.rankdata(blocks.reshape(len(blocks), -1), axis=1))
+    rows = []
+    for world in range(worlds + 1):
+        dealt = own[rng.permutation(many)] if world else own
+        rho = everything @ _unit(stats.rankdata(dealt.ravel()))
+        low, high = np.quantile(np.einsum("mbn,bn->mb", ranked, _ranked(dealt, picks)), [0.025, 0.975], axis=1)
+        beyond = np.maximum(np.minimum(low, rho), -np.maximum(high, rho))  # how far an interval lies from 0
+        mean = _unit(stats.rankdata(dealt.mean(axis=1)))
+        luck = np.abs(means @ mean[orders].T) >= np.abs(means @ mean)[:, None] - 1e-12
+        p = (luck.sum(axis=1) + 1) / (len(orders) + 1)
+        found = [beyond > 0, beyond > 0.2, p <= 0.05, stats.false_discovery_control(p) <= 0.05]
+        rows.append((world == 0, *(float(one.mean()) for one in found), float(np.abs(rho).max())))
+    return pd.DataFrame(rows, columns=["real", "interval", "threshold", "p_value", "adjusted", "largest"])
+
+
+def permuted_study(found: Found, worlds: int, kind: str = "small") -> pd.DataFrame:
+    """:func:`permuted` of all measurable measures of a data set.
+
+    Args:
+        found: a data set with a leaderboard.
+        worlds: how often performance is dealt to other families.
+        kind: which zoo.
+    """
+    networks, _ = sound(found.tables, kind, "true")
+    measures = list(found.board.loc[found.board["measurable"], "measure"])
+    values = values_of(found.tables, networks, measures).set_axis(networks.index)
+    return permuted(values, networks["accuracy"], networks["family"], worlds)
+
+
+def probe_accuracy(found: Found, kind: str = "small") -> float:
+    """Spearman's rho of accuracy on the probe, which whoever has its labels can simply count, with performance.
+
+    Args:
+        found: a data set with a zoo.
+        kind: which zoo.
+    """
+    networks, _ = sound(found.tables, kind, "true")
+    values = values_of(found.tables, networks, ["probe_accuracy"]).set_axis(networks.index)
+    return float(_rhos(values, networks["accuracy"])["probe_accuracy"])
+
+
+def _ranked(block: np.ndarray, picks: np.ndarray) -> np.ndarray:
+    """Standardised ranks in every resample of families: shape (resamples, networks)."""
+    return _unit(stats.rankdata(block[picks].reshape(len(picks), -1), axis=1))
+
+
+def gain_over(found: Found, measure: str, baselines: Sequence[str], seed: int = 0, kind: str = "small") -> Added:
+    """What a measure adds to other baselines than those of the rules; ranks, as in the rules, dealt to folds once.
+
+    Args:
+        found: a data set with a leaderboard.
+        measure: column; taken out of the baselines.
+        baselines: columns, at least one beside it.
+        seed: by which families are dealt to folds.
+        kind: which zoo.
+
+    Returns:
+        R2 without and with it, see :func:`nbutils.evaluation.added.added_variance`.
+    """
+    networks, _ = sound(found.tables, kind, "true")
+    base = [name for name in baselines if name != measure]
+    ranks = values_of(found.tables, networks, [*base, measure]).set_axis(networks.index).dropna().rank()
+    own = networks.loc[ranks.index]
+    accuracy = own["accuracy"].rank()
+    options = {"folds": PROTOCOL.folds, "repeats": 1, "draws": 99}
+    return added_variance(accuracy, ranks[base], ranks[measure], own["family"], seed, **options)
+
+
+def gains_table(studies: Sequence[Found]) -> pd.DataFrame:
+    """Gains in R2 of the hypotheses' measures and of the linear probe, beyond several sets of baselines.
+
+    Args:
+        studies: data sets with a leaderboard.
+
+    Returns:
+        One row per data set and measure: R2 of the nine baselines of the rules, the gain on the board, and the same
+        with families dealt to other folds; without the number of training images; beyond training loss and that
+        number alone; and with accuracy on the probe as a tenth baseline.
+    """
+    nine = PROTOCOL.baselines
+    fewer = [name for name in nine if name != "examples"]
+    sets, rows = {"without images": fewer, "loss and images only": ["train_loss", "examples"]}, []
+    sets["with probe accuracy"] = [*nine, "probe_accuracy"]
+    for one in studies:
+        board = one.board.set_index("measure")
+        for name in (*OURS, "linear_probe"):
+            again = gain_over(one, name, nine, seed=1)
+            row = {"data set": one.title, "measure": board["called"][name], "R² of the baselines": again.baselines}
+            row |= {"gain, board": board["gain"][name], "other folds": again.gain.value}
+            rows.append(row | {called: gain_over(one, name, chosen).gain.value for called, chosen in sets.items()})
+    return pd.DataFrame(rows)
+
+
+def moves_figure(table: pd.DataFrame, least: float) -> Figure:
+    """A heat map: how far rho moves under every change, and on how many data sets its sign turns.
+
+    Args:
+        table: see :func:`changes`, of some data sets together.
+        least: size of rho on the board from which on a turned sign counts.
+    """
+    measures, columns = list(ROWS), SHOWN
+    rows = table[table["measure"].isin(measures) & table["change"].isin(list(columns))]
+    turned = (np.sign(rows["rho"]) != np.sign(rows["board"])) & (rows["board"].abs() >= least) & rows["rho"].notna()
+    rows = rows.assign(moved=(rows["rho"] - rows["board"]).abs(), turned=turned)
+    each = rows.groupby(["measure", "change"])[["moved", "turned"]].agg({"moved": "mean", "turned": "sum"})
+    moved, turns = (each[name].unstack().reindex(index=measures, columns=list(columns)) for name in each)
+    named = dict(zip(rows["measure"], rows["called"], strict=True))
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(WIDTH, 0.27 * len(measures) + 2.2))
+        drawn = ax.imshow(moved, cmap="Blues", vmin=0, vmax=0.6, aspect="auto")
+        ax.grid(visible=False)
+        for row, column in zip(*np.nonzero(turns.fillna(0).to_numpy()), strict=True):
+            dark = moved.iloc[row, column] > 0.3
+            text = f"{turns.iloc[row, column]:.0f}"
+            ax.text(column, row, text, ha="center", va="center", color="white" if dark else "black", fontsize=8.5)
+        ax.set_xticks(range(len(columns)), list(columns.values()), rotation=45, ha="right", rotation_mode="anchor")
+        ax.set_yticks(range(len(measures)), [named.get(name, name) for name in measures])
+        fig.colorbar(drawn, ax=ax, label="mean change of ρ", shrink=0.8)
+        plt.close(fig)
+    return fig
