@@ -705,8 +705,7 @@ def _pages(options: argparse.Namespace) -> int:
 
 def _glance(options: argparse.Namespace) -> int:
     from nbutils.pages.answering import open_all
-    from nbutils.pages.glance import check_place, write_glance
-    from nbutils.pages.landing import write_answer
+    from nbutils.pages.landing import check_place, write_answer, write_glance
     from nbutils.pages.publish import committed_studies
     from nbutils.study.archive import RESULTS, has_tables, read_archive
     from nbutils.study.hypotheses import collect_evidence

@@ -167,14 +167,14 @@ def test_citation_and_licence():
 
 
 def test_the_readme_results_are_those_of_the_tables():
-    from nbutils.pages.glance import END, FIGURE, START, glance_text
+    from nbutils.pages.landing import FIGURE, GLANCE_END, GLANCE_START, glance_text
     from nbutils.study.archive import REFERENCE, RESULTS, SMALL, has_archive, read_archive
     from nbutils.study.hypotheses import collect_evidence
 
     names = [name for name in (*SMALL, *REFERENCE) if has_archive(ROOT / RESULTS / name)]
     results = [read_archive(ROOT / RESULTS / name, name) for name in names]
     text = (ROOT / "README.md").read_text("utf-8")
-    section = text[text.index(START) : text.index(END) + len(END)]
+    section = text[text.index(GLANCE_START) : text.index(GLANCE_END) + len(GLANCE_END)]
     assert section == glance_text(results, collect_evidence(results)), "run make glance"
     assert (ROOT / FIGURE).exists()
 

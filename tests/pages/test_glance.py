@@ -3,7 +3,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from nbutils.pages.glance import END, FIGURE, START, glance_text, write_glance
+from nbutils.pages.landing import FIGURE, GLANCE_END, GLANCE_START, glance_text, write_glance
 from nbutils.study.hypotheses import Evidence
 from nbutils.study.results import Results
 
@@ -41,11 +41,11 @@ def test_a_data_set_without_evidence_is_inconclusive(results):
 def test_the_readme_is_rewritten_between_its_marks_only(results, tmp_path):
     (tmp_path / FIGURE.parent).mkdir(parents=True)
     readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{START}\nold\n{END}\nafter\n", "utf-8")
+    readme.write_text(f"before\n{GLANCE_START}\nold\n{GLANCE_END}\nafter\n", "utf-8")
     write_glance(tmp_path, [results], TESTS)
     first = readme.read_text("utf-8")
-    assert first.startswith(f"before\n{START}\n")
-    assert first.endswith(f"{END}\nafter\n")
+    assert first.startswith(f"before\n{GLANCE_START}\n")
+    assert first.endswith(f"{GLANCE_END}\nafter\n")
     assert "old" not in first
     assert "<svg" in (tmp_path / FIGURE).read_text("utf-8")
     write_glance(tmp_path, [results], TESTS)
