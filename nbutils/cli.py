@@ -251,11 +251,12 @@ def add_experiment_command(commands: argparse._SubParsersAction) -> None:
         "experiment",
         help="train networks under many conditions, or with penalties, and measure each",
         description="Train and measure the networks of an experiment, and write one table with a row for each: "
-        "conditions (ways to train, each against one reference) or cause (communities and entropy pushed up and down). "
+        "conditions (ways to train, each against one reference), cause (communities and entropy pushed up and down) or "
+        "lesions (communities silenced, and sets of neurons that are alike). "
         "The table is written while networks finish, and what it holds is kept: an experiment can be stopped at any "
         "time and goes on where it stopped.",
     )
-    experiment.add_argument("experiment", help="conditions or cause")
+    experiment.add_argument("experiment", help="conditions, cause or lesions")
     experiment.add_argument("--datasets", nargs="+", metavar="NAME", help="default: those of the book")
     experiment.add_argument("--seeds", type=positive, help="networks of each condition or dose (default: the book's)")
     experiment.add_argument("--jobs", type=positive, help="processes (default: one per core)")
@@ -265,23 +266,25 @@ def add_experiment_command(commands: argparse._SubParsersAction) -> None:
 
 
 def _experiment(options: argparse.Namespace) -> int:
-    from nbutils.experiments.designs import experiment_trials
+    from nbutils.experiments.designs import EXPERIMENTS, experiment_trials
     from nbutils.experiments.trials import compute_trials, missing_trials, trial_seconds
 
     trials = experiment_trials(options.experiment, options.datasets, options.seeds)
+    experiment = EXPERIMENTS[options.experiment]
     jobs = options.jobs or default_jobs()
     path = options.into / f"{options.experiment}.parquet"
     missing = missing_trials(trials, path)
     print(f"Experiment {options.experiment}: {len(trials)} networks; store: {store_folder()}")
-    left = trial_seconds(missing) / min(jobs, max(1, len(missing)))
+    left = trial_seconds(missing, experiment.seconds) / min(jobs, max(1, len(missing)))
     print(f"Missing: {len(missing)} networks, about {duration(left)} with {jobs} jobs.", flush=True)
     if options.plan:
         return 0
     options.into.mkdir(parents=True, exist_ok=True)
     with Reporter(jobs, what="networks") as progress:
-        table = compute_trials(trials, path, jobs, progress)
-    failed, degenerate = int((table["reason"] != "").sum()), int((table["degenerate"] == 1).sum())
-    print(f"Table: {path}: {len(table)} networks, {failed} failed, {degenerate} degenerate.")
+        table = compute_trials(trials, path, jobs, progress, experiment.rows)
+    first = table.drop_duplicates("settings")  # a network as it was trained, before its other states
+    failed, degenerate = int((first["reason"] != "").sum()), int((first["degenerate"] == 1).sum())
+    print(f"Table: {path}: {len(first)} networks, {failed} failed, {degenerate} degenerate.")
     return 0
 
 

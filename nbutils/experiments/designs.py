@@ -1,21 +1,45 @@
-"""All experiments by name. A new one is a function that gives its trials, and a line here."""
+"""All experiments by name. A new one is a function that gives its trials, and a line here.
+
+One that looks at each network in more than one state has a function that gives the rows of a trial, too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from nbutils.experiments.causes import cause_trials
 from nbutils.experiments.conditions import condition_trials
-from nbutils.experiments.trials import Trial
+from nbutils.experiments.lesions import lesion_trials
+from nbutils.experiments.silenced_sets import lesion_rows
+from nbutils.experiments.trials import Rows, Trial, trial_rows
 from nbutils.support.checks import shown
 
-__all__ = ["EXPERIMENTS", "TABLES", "experiment_trials"]
+__all__ = ["EXPERIMENTS", "TABLES", "Experiment", "experiment_trials"]
 
 TABLES = Path("book/results/experiments")  # one table each
-EXPERIMENTS: Mapping[str, Callable[..., list[Trial]]] = {
-    "conditions": condition_trials,
-    "cause": cause_trials,
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment.
+
+    Attributes:
+        trials: gives its networks, from names of data sets (None: those of the book) and perhaps a number of seeds.
+        rows: gives the rows of one network.
+        seconds: that a network takes beyond training and one row, about.
+    """
+
+    trials: Callable[..., list[Trial]]
+    rows: Rows = trial_rows
+    seconds: float = 0.0
+
+
+EXPERIMENTS: Mapping[str, Experiment] = {
+    "conditions": Experiment(condition_trials),
+    "cause": Experiment(cause_trials),
+    "lesions": Experiment(lesion_trials, lesion_rows, seconds=200.0),
 }
 
 
@@ -36,4 +60,4 @@ def experiment_trials(name: str, datasets: Sequence[str] | None = None, seeds: i
     """
     if name not in EXPERIMENTS:
         raise ValueError(f"experiment must be one of {', '.join(EXPERIMENTS)}, received {shown(name)}")
-    return EXPERIMENTS[name](datasets, **({} if seeds is None else {"seeds": seeds}))
+    return EXPERIMENTS[name].trials(datasets, **({} if seeds is None else {"seeds": seeds}))

@@ -1,5 +1,6 @@
 """Trials of an experiment: networks with a condition, what is measured on each, and the table of all.
 
+A trial has one row of its table, or several where one network is looked at in more than one state.
 A table is written while networks finish, and what it holds is kept whatever machine and code made it: an experiment
 that is interrupted, or goes on elsewhere, trains only what its table lacks.
 """
@@ -10,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +39,17 @@ from nbutils.support.store import Store
 
 __all__ = [
     "OUTCOMES",
+    "Rows",
     "Trial",
     "compute_trials",
+    "is_degenerate",
+    "measured",
     "missing_trials",
     "outcomes",
     "read_trials",
+    "trial_facts",
     "trial_row",
+    "trial_rows",
     "trial_seconds",
 ]
 
@@ -96,6 +103,9 @@ class Trial:
     def size(self) -> int:
         """Neurons of every graph."""
         return self.neurons or round(PROTOCOL.matched * sum(hidden_widths(self.run.model)))
+
+
+Rows = Callable[[Trial], list[dict[str, Any]]]  # the rows of a trial
 
 
 def outcomes(look: Look) -> dict[str, float]:
@@ -162,31 +172,37 @@ def dropout_outcomes(look: Look) -> dict[str, float]:
     }
 
 
-def _address(run: str, trial: Trial) -> str:
-    return digest_of({"run": run, "neurons": trial.size, "environment": environment()})
-
-
-def _code() -> str:
-    return code_digest(f"{__name__}.trial_row")
-
-
 def trial_row(trial: Trial) -> dict[str, Any]:
-    """The row of a table: trains and measures what the store lacks.
+    """The row of a network, trained where the store lacks it.
 
     Args:
         trial: one network.
 
     Returns:
-        `condition`, `dose`, `run` (address), `settings`, parameters of the run as JSON, `epoch` (the last), what is in
-        `OUTCOMES`, `degenerate`, `reason` of a failure, `seconds`, `commit`, `time`, `machine`.
+        What :func:`trial_facts` says, `epoch` (the last), and of a network that did not fail what :func:`measured`
+        gives.
     """
     run = run_once(trial.run)
-    store, where = Store("trials"), _address(run.address, trial)
-    record = store.read(where)
-    if record is None or record["code"] != _code():
-        with store.lock(where):
-            record = {"code": _code(), "values": {} if run.failed else _values(run, trial)}
-            store.write(where, record, replace=True)
+    values = {} if run.failed else measured(look_at(run, neurons=trial.size)) | {"epoch": run.last_epoch}
+    return trial_facts(run, trial) | values
+
+
+def trial_rows(trial: Trial) -> list[dict[str, Any]]:
+    """The one row of a network, see :func:`trial_row`."""
+    return [trial_row(trial)]
+
+
+def trial_facts(run: Run, trial: Trial) -> dict[str, Any]:
+    """What every row says of its network, whatever is measured on it.
+
+    Args:
+        run: a finished or failed run.
+        trial: the trial that it belongs to.
+
+    Returns:
+        `condition`, `dose`, `dataset`, `labels`, `seed`, `run` (address), `settings`, `parameters` of the run as JSON,
+        `neurons` of a graph, `reason` of a failure, `seconds`, `commit`, `time`, `machine`.
+    """
     origin = run.record["provenance"]
     return {
         "condition": trial.condition,
@@ -199,20 +215,36 @@ def trial_row(trial: Trial) -> dict[str, Any]:
         "parameters": json.dumps(trial.run.model_dump(), sort_keys=True),
         "neurons": trial.size,
         "reason": run.failed,
-        **record["values"],
         "seconds": run.record["seconds"],
         **{name: origin[name] for name in ("commit", "time", "machine")},
     }
 
 
-def _values(run: Run, trial: Trial) -> dict[str, float]:
-    look = look_at(run, neurons=trial.size)
+def measured(look: Look) -> dict[str, float]:
+    """What is measured on a network, and whether it is degenerate.
+
+    Args:
+        look: whose `run` holds `train_accuracy`, `train_loss` and `true_accuracy`.
+
+    Returns:
+        `accuracy` and what is in `OUTCOMES`, `train_loss`, `true_accuracy`, of a network with dropout what
+        :func:`dropout_outcomes` gives, and `degenerate`, 0 or 1.
+    """
+    found = {"accuracy": look.run["other_accuracy"]}
+    found |= {name: float(look.run[name]) for name in ("train_accuracy", "train_loss", "true_accuracy")}
+    found |= outcomes(look) | (dropout_outcomes(look) if look.run["dropout"] else {})
+    return found | {"degenerate": float(is_degenerate(look))}
+
+
+def is_degenerate(look: Look) -> bool:
+    """Whether a network decides nothing: too many neurons never fire, or it has not learned its own training labels.
+
+    Args:
+        look: whose `run` holds `train_accuracy` and the number of training `examples`.
+    """
     chance, images = 1 / len(np.unique(look.labels)), look.run["examples"]
     above = look.run["train_accuracy"] - chance > PROTOCOL.above_chance * np.sqrt(chance * (1 - chance) / images)
-    found = {"epoch": run.last_epoch, "accuracy": look.run["other_accuracy"]}
-    found |= {name: float(look.run[name]) for name in ("train_accuracy", "train_loss", "true_accuracy")}
-    found |= outcomes(look) | (dropout_outcomes(look) if trial.run.dropout else {})
-    return found | {"degenerate": float(look.dead > PROTOCOL.degenerate or not above)}
+    return bool(look.dead > PROTOCOL.degenerate or not above)
 
 
 # Seconds of one processor, as they were on the machine that made the first table: of a network, and of a million
@@ -220,8 +252,12 @@ def _values(run: Run, trial: Trial) -> dict[str, float]:
 FIXED, MILLION, PUSHED = 2.5, 30.0, 60.0
 
 
-def trial_seconds(trials: Sequence[Trial]) -> float:
+def trial_seconds(trials: Sequence[Trial], more: float = 0.0) -> float:
     """About how long trials take on one processor; a guess by how much each trains.
+
+    Args:
+        trials: a design.
+        more: seconds that each takes beyond training and one row.
 
     Examples:
         >>> 2 < trial_seconds([Trial(RunSpec(epochs=1), "reference")]) < 4
@@ -230,7 +266,7 @@ def trial_seconds(trials: Sequence[Trial]) -> float:
     total = 0.0
     for trial in trials:
         seen = trial.run.epochs * len(load_dataset(trial.run.dataset).train_true) / 1e6
-        total += FIXED + seen * (PUSHED if trial.run.penalty != "none" else MILLION)
+        total += FIXED + more + seen * (PUSHED if trial.run.penalty != "none" else MILLION)
     return total
 
 
@@ -250,6 +286,7 @@ def compute_trials(
     path: Path,
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    rows: Rows = trial_rows,
 ) -> pd.DataFrame:
     """Train and measure what a table lacks, and write it as networks finish.
 
@@ -258,9 +295,10 @@ def compute_trials(
         path: of the table. Rows of trials that are no part of the design are refused, not dropped.
         jobs: processes; None means one per core.
         progress: called with (finished, missing).
+        rows: gives the rows of a trial; a function of a module of this package, by whose code the store knows them.
 
     Returns:
-        The table.
+        The table. Rows of a trial are in it together, or not at all.
 
     Raises:
         ValueError: the table is damaged, or holds rows that the design lacks.
@@ -278,39 +316,53 @@ def compute_trials(
         if progress:
             progress(finished, wanted)
         if time.monotonic() - written > EVERY:
-            _write(trials, missing, path)
+            _write(trials, missing, path, rows)
             written = time.monotonic()
 
     try:
-        run_stacks(_make, [(one,) for one in missing], jobs or default_jobs(), __name__, note)
+        run_stacks(partial(_make, rows), [(one,) for one in missing], jobs or default_jobs(), rows.__module__, note)
     finally:
-        _write(trials, missing, path)
+        _write(trials, missing, path, rows)
     return read_trials(path)
 
 
-def _make(stack: Sequence[Trial]) -> None:
+def _named(rows: Rows) -> str:
+    return f"{rows.__module__}.{rows.__name__}"
+
+
+def _address(trial: Trial, rows: Rows) -> str:
+    """Where the rows of a trial are kept."""
+    known = {"run": run_address(trial.run), "condition": trial.condition, "dose": repr(trial.dose)}
+    return digest_of({**known, "neurons": trial.size, "rows": _named(rows), "environment": environment()})
+
+
+def _kept(trial: Trial, rows: Rows) -> list[dict[str, Any]] | None:
+    """The rows that the store holds; None where it lacks them, or other code made them."""
+    record = Store("trials").read(_address(trial, rows))
+    return record["rows"] if record is not None and record["code"] == code_digest(_named(rows)) else None
+
+
+def _make(rows: Rows, stack: Sequence[Trial]) -> None:
+    """Make sure that the rows of some trials are in the store."""
+    store = Store("trials")
     for trial in stack:
-        trial_row(trial)
+        with store.lock(where := _address(trial, rows)):
+            if _kept(trial, rows) is None:
+                store.write(where, {"code": code_digest(_named(rows)), "rows": rows(trial)}, replace=True)
 
 
-def _is_there(trial: Trial) -> bool:
-    address = run_address(trial.run)
-    record = Store("trials").read(_address(address, trial))
-    return record is not None and record["code"] == _code() and Store("runs").read(address) is not None
-
-
-def _write(trials: Sequence[Trial], missing: Sequence[Trial], path: Path) -> None:
+def _write(trials: Sequence[Trial], missing: Sequence[Trial], path: Path, rows: Rows) -> None:
     """The rows that were there, and of those that were missing what the store has by now; in the design's order."""
-    rows = pd.DataFrame([trial_row(one) for one in missing if _is_there(one)])
+    table = pd.DataFrame([row for one in missing for row in _kept(one, rows) or ()])
     if is_file(path):
         held = read_trials(path)
-        rows = pd.concat([held[~held["settings"].isin(set(rows.get("settings", ())))], rows], ignore_index=True)
-    if rows.empty:
+        table = pd.concat([held[~held["settings"].isin(set(table.get("settings", ())))], table], ignore_index=True)
+    if table.empty:
         return
     place = {one.settings: number for number, one in enumerate(trials)}
-    rows = rows.sort_values("settings", key=lambda column: column.map(place), ignore_index=True)
+    table = table.sort_values("settings", key=lambda column: column.map(place), kind="stable", ignore_index=True)
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, rows.to_parquet(index=False, compression="zstd"))
+    replace_file(path, table.to_parquet(index=False, compression="zstd"))
 
 
 def read_trials(path: Path) -> pd.DataFrame:

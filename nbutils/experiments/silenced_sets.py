@@ -1,0 +1,278 @@
+"""Communities of one network silenced, beside sets to hold them against, and single neurons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nbutils.activations import class_means
+from nbutils.data.datasets import balanced_indices, held_out_probe
+from nbutils.entropy import class_selectivity
+from nbutils.experiments.control_sets import (
+    cut_alike,
+    large_communities,
+    nearest_set,
+    preferred_class,
+    random_set,
+    unit_pairs,
+)
+from nbutils.experiments.lesions import LESION_RULES, LesionRules
+from nbutils.experiments.trials import Trial, is_degenerate, trial_facts
+from nbutils.nulls import within_class_null
+from nbutils.runs.looks import Look, look_at
+from nbutils.runs.models import hidden_layers, takes_images
+from nbutils.runs.run import Run, run_once
+from nbutils.second.questions import PROTOCOL
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+    from nbutils.capturing.silencing import ClassAccuracy
+
+__all__ = ["Subject", "control_sets", "lesion_rows", "set_rows", "units"]
+
+Sets = Mapping[str, Sequence[tuple[np.ndarray, int]]]  # kind -> draws of neurons, each with the class that it prefers
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A network whose neurons are silenced.
+
+    Attributes:
+        look: at it, through the images on which communities, rates and preferences are found.
+        names: of its layers, in the order of their numbers in `look.layers`.
+        network: the network itself.
+        inputs: other images as it takes them, on which effects are measured.
+        labels: their classes, numbers of the network's outputs.
+        layout: which dimension of a layer holds the neurons, see :func:`nbutils.capturing.layouts.read_layers`.
+    """
+
+    look: Look
+    names: Sequence[str]
+    network: Module = field(repr=False)
+    inputs: Tensor = field(repr=False)
+    labels: np.ndarray = field(repr=False)
+    layout: Any = "auto"
+
+    @cached_property
+    def accuracy(self) -> ClassAccuracy:
+        """By class, with neurons silenced."""
+        from nbutils.capturing.silencing import ClassAccuracy  # loads PyTorch, which plans and tables never need
+
+        return ClassAccuracy(self.network, self.inputs, self.labels, self.layout)
+
+    @cached_property
+    def whole(self) -> np.ndarray:
+        """Accuracy on every class with no neuron silenced."""
+        return self.accuracy()
+
+    @cached_property
+    def active(self) -> np.ndarray:
+        """Which neurons fire on any image of the probe; the others are in no set."""
+        return self.look.fired.any(axis=0)
+
+    @cached_property
+    def rates(self) -> np.ndarray:
+        """Share of images on which a neuron is positive; by the rule of firing, a tenth, nearly all rates are equal."""
+        return self.look.positive.mean(axis=0)
+
+    @cached_property
+    def means(self) -> np.ndarray:
+        """Mean activation by class, of what is positive."""
+        return class_means(np.maximum(self.look.activations, 0), self.look.labels)
+
+    @cached_property
+    def selectivity(self) -> np.ndarray:
+        """Class selectivity of every neuron."""
+        return class_selectivity(self.means)
+
+    def losses(self, chosen: np.ndarray, silence: str = "zero") -> np.ndarray:
+        """What accuracy on every class loses when neurons are silenced; below 0 where it gains.
+
+        Args:
+            chosen: numbers of the neurons.
+            silence: "zero", or "mean": each gives its mean over the probe.
+        """
+        from nbutils.capturing.silencing import by_layer
+
+        values = {"zero": 0.0, "mean": self.look.activations.mean(axis=0)}[silence]
+        return self.whole - self.accuracy(by_layer(chosen, self.look.layers, self.names, values))
+
+
+def control_sets(
+    subject: Subject,
+    chosen: np.ndarray,
+    preferred: int,
+    shuffles: Sequence[Sequence[tuple[np.ndarray, int]]],
+    rng: np.random.Generator,
+    rules: LesionRules = LESION_RULES,
+) -> dict[str, list[tuple[np.ndarray, int]]]:
+    """A community and all that it is held against.
+
+    Args:
+        subject: the network.
+        chosen: numbers of the community's neurons.
+        preferred: the class that it prefers.
+        shuffles: communities of each draw of firing shuffled within cells of true x predicted class, the largest first,
+            with their preferred classes.
+        rng: source of randomness.
+        rules: numbers of draws.
+
+    Returns:
+        By kind, a list of draws, each with its preferred class: `community`; `random`; nearest in `rate`; `matched`, in
+        rate and selectivity; `cut` and `shuffle`, the community and the largest of a shuffle with the same preferred
+        class at the size of the smaller; `cut by layer` and `shuffle by layer`, the same with as many neurons of each
+        layer. Kinds for which there are no neurons are left out.
+    """
+    look, pool = subject.look, subject.active
+    alike = {"rate": subject.rates[:, None], "matched": np.column_stack([subject.rates, subject.selectivity])}
+    found = {"random": [random_set(chosen, look.layers, pool, rng) for _ in range(rules.few)]}
+    for kind, values in alike.items():
+        nearest = nearest_set(chosen, look.layers, pool, values, rng)
+        found[kind] = [] if nearest is None else [nearest]
+    sets = {
+        kind: [(one, preferred_class(look.fired, look.labels, one)) for one in draws] for kind, draws in found.items()
+    }
+    partners = [next((one for one, own in draw if own == preferred), None) for draw in shuffles]
+    partners = [one for one in partners if one is not None]
+    for suffix, layers, draws in (("", None, rules.draws), (" by layer", look.layers, rules.few)):
+        pairs = [cut_alike(chosen, one, rng, layers) for one in partners[:draws]]
+        for kind, side in (("cut", 0), ("shuffle", 1)):
+            sets[f"{kind}{suffix}"] = [(pair[side], preferred) for pair in pairs if len(pair[side])]
+    return {"community": [(chosen, preferred)], **{kind: draws for kind, draws in sets.items() if draws}}
+
+
+def units(subject: Subject, rng: np.random.Generator, rules: LesionRules = LESION_RULES) -> dict[int, Sets]:
+    """By class its most selective neuron, `unit`, and its control, `unit control`.
+
+    Args:
+        subject: the network.
+        rng: decides between neurons that are equally near.
+        rules: how many nearest neurons are considered.
+    """
+    look = subject.look
+    arrays = subject.means, subject.selectivity, subject.rates, look.layers, subject.active
+    pairs = unit_pairs(*arrays, rng, rules.near, np.unique(look.labels).tolist())
+    return {
+        name: {"unit": [(np.array([unit]), name)], "unit control": [(np.array([control]), name)]}
+        for name, (unit, control) in pairs.items()
+    }
+
+
+def set_rows(
+    subject: Subject,
+    rules: LesionRules = LESION_RULES,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Effects of silencing every large community of a network, its controls, and single neurons.
+
+    Args:
+        subject: the network.
+        rules: which sets there are, and how many draws of each.
+        progress: called with (done, total) as sets are done.
+
+    Returns:
+        A row per set and way of silencing. `kind`, see :func:`control_sets` and :func:`units`, or "whole" of the
+        network as it is; `number` of the community, from 0 by falling size, or class of a unit; `silence`, "zero" or
+        "mean"; `draws`, over which the others are means: `size`; `preferred`, the class, -1 where draws differ;
+        `loss_preferred` and `loss_others`, what accuracy on that class and the mean of the others lose; their
+        difference, `specificity`; and `there`, the same for the class that the community prefers.
+    """
+    look = subject.look
+    rng = np.random.default_rng(look.seed)
+    found = _with_class(look, large_communities(look.fired, PROTOCOL.density, rules.least))
+    shuffles = [
+        _with_class(look, large_communities(null, PROTOCOL.density, rules.least), null)
+        for null in (within_class_null(look.fired, look.cells, rng) for _ in range(rules.draws))
+    ]
+    groups: list[tuple[int, int, Sets]] = [
+        (number, preferred, control_sets(subject, chosen, preferred, shuffles, rng, rules))
+        for number, (chosen, preferred) in enumerate(found)
+    ]
+    groups += [(name, name, sets) for name, sets in units(subject, rng, rules).items()]
+    rows = [{"kind": "whole", "number": -1, "silence": "", "communities": len(found)}]
+    for done, (number, there, sets) in enumerate(groups, 1):
+        for silence, most in (("zero", rules.draws), ("mean", rules.few)):
+            for kind, draws in sets.items():
+                effects = [_effect(subject, *one, there, silence) for one in draws[:most]]
+                rows.append({"kind": kind, "number": number, "silence": silence, **_averaged(effects)})
+        if progress:
+            progress(done, len(groups))
+    return rows
+
+
+def _with_class(
+    look: Look, communities: Sequence[np.ndarray], fired: np.ndarray | None = None
+) -> list[tuple[np.ndarray, int]]:
+    own = look.fired if fired is None else fired
+    return [(one, preferred_class(own, look.labels, one)) for one in communities]
+
+
+def _effect(subject: Subject, chosen: np.ndarray, preferred: int, there: int, silence: str) -> dict[str, float]:
+    losses, classes = subject.losses(chosen, silence), subject.accuracy.classes
+    own = losses[classes == preferred].mean()
+    others = losses[classes != preferred].mean()
+    at_community = losses[classes == there].mean() - losses[classes != there].mean()
+    return {
+        "size": float(len(chosen)),
+        "preferred": preferred,
+        "loss_preferred": float(own),
+        "loss_others": float(others),
+        "specificity": float(own - others),
+        "there": float(at_community),
+    }
+
+
+def _averaged(effects: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    mean = {name: float(np.mean([one[name] for one in effects])) for name in effects[0]}
+    classes = {one["preferred"] for one in effects}
+    return {**mean, "preferred": int(classes.pop()) if len(classes) == 1 else -1, "draws": len(effects)}
+
+
+def lesion_rows(trial: Trial) -> list[dict[str, Any]]:
+    """The rows of a network, trained where the store lacks it.
+
+    Args:
+        trial: one network.
+
+    Returns:
+        What :func:`nbutils.experiments.trials.trial_facts` says, `degenerate`, and `accuracy` on the `images` on which
+        effects are measured, in every row; beside them a row of
+        :func:`set_rows`. One row of a network that failed.
+    """
+    run = run_once(trial.run)
+    facts = trial_facts(run, trial)
+    if run.failed:
+        return [facts]
+    from nbutils.runs.training import one_thread
+
+    with one_thread():
+        subject = _subject(run)
+        facts |= {"degenerate": float(is_degenerate(subject.look)), "images": len(subject.labels)}
+        facts["accuracy"] = float(np.average(subject.whole, weights=np.bincount(subject.labels)))
+        return [facts | row for row in set_rows(subject)]
+
+
+def _subject(run: Run, rules: LesionRules = LESION_RULES) -> Subject:
+    import torch
+
+    from nbutils.capturing.hooks import matching_layers
+
+    look, data = look_at(run), run.spec.data()
+    _, others = held_out_probe(data.test_labels)
+    if takes_images(run.spec.model) and len(others) > rules.images:
+        others = others[balanced_indices(data.test_labels[others], rules.images)]
+    hidden, layout = hidden_layers(run.spec.model, run.spec.activation)
+    return Subject(
+        look=look,
+        names=matching_layers(look.network, hidden),
+        network=look.network,
+        inputs=torch.from_numpy(np.asarray(data.to_inputs(data.test_pixels[others]), dtype=np.float32)),
+        labels=data.test_labels[others],
+        layout=layout,
+    )
