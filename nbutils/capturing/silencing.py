@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,10 @@ def silenced(
     modules = [name for name in bases if not name.endswith("()")]
     if missing := set(modules) - dict(model.named_modules()).keys():
         raise ValueError(f"silences names {min(missing)!r}, which is no layer of the model")
-    readings = read_layers(model, modules, layout, calls=len(modules) < len(bases)) | {
+    asked = layout  # a mapping may name other layers, too
+    if isinstance(layout, Mapping):
+        asked = {word: way for word, way in layout.items() if any(fnmatchcase(name, word) for name in modules)}
+    readings = read_layers(model, modules, asked or "auto") | {
         name: read_call(name, layout) for name in bases if name.endswith("()")
     }
 
