@@ -12,7 +12,7 @@ from nbutils.runs.spec import RunSpec
 from nbutils.second.networks import ARCHITECTURE_EPOCHS, ARCHITECTURE_IMAGES, ARCHITECTURE_SEEDS, ARCHITECTURES
 from nbutils.support.provenance import digest_of
 
-__all__ = ["LESION_QUESTIONS", "LESION_RULES", "LesionQuestion", "LesionRules", "lesion_trials"]
+__all__ = ["KINDS", "LESION_QUESTIONS", "LESION_RULES", "LesionQuestion", "LesionRules", "lesion_trials"]
 
 SEEDS = 10
 VGG: Mapping[str, Any] = {  # as in the second study of architectures
@@ -22,6 +22,19 @@ VGG: Mapping[str, Any] = {  # as in the second study of architectures
     "examples": ARCHITECTURE_IMAGES,
 }
 MLP: Mapping[str, Any] = {**BASE, "epochs": LABELS["true"]}  # as in the experiment on cause, without a penalty
+
+
+# Kind of sets -> what pages call it.
+KINDS: Mapping[str, str] = {
+    "community": "community",
+    "cut": "community, cut down",
+    "shuffle": "shuffle within classes",
+    "matched": "matched in rate and selectivity",
+    "rate": "matched in rate",
+    "random": "random",
+    "unit": "most selective neuron",
+    "unit control": "control of a neuron",
+}
 
 
 @dataclass(frozen=True)
