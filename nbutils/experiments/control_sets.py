@@ -12,7 +12,15 @@ from nbutils.communities import agreed_communities, detect_communities
 from nbutils.graphs import activation_pattern_graph
 from nbutils.tracking import members, selective_for
 
-__all__ = ["cut_alike", "large_communities", "nearest_set", "preferred_class", "random_set", "unit_pairs"]
+__all__ = [
+    "cut_alike",
+    "large_communities",
+    "nearest_set",
+    "preferred_class",
+    "random_set",
+    "shared_share",
+    "unit_pairs",
+]
 
 SEARCHES = 5  # for communities that several searches agree on
 
@@ -56,6 +64,21 @@ def preferred_class(fired: np.ndarray, labels: np.ndarray, chosen: np.ndarray) -
     """
     found = selective_for(fired[:, chosen], labels, np.zeros(len(chosen), dtype=np.int64))
     return int(found["selective_for"].iloc[0])
+
+
+def shared_share(first: np.ndarray, second: np.ndarray) -> float:
+    """Share of the neurons of two sets that are in both (Jaccard's index).
+
+    Args:
+        first: numbers of neurons, each once; `second` likewise.
+        second: see there.
+
+    Examples:
+        >>> shared_share(np.array([1, 2, 3]), np.array([2, 3, 4]))
+        0.5
+    """
+    both = len(np.intersect1d(first, second))
+    return both / (len(first) + len(second) - both)
 
 
 def random_set(chosen: np.ndarray, layers: np.ndarray, pool: np.ndarray, rng: np.random.Generator) -> np.ndarray:

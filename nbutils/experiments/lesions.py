@@ -86,10 +86,12 @@ class LesionRules:
     """How sets are made and judged; fixed before the networks were looked at in this way.
 
     Communities are those of the graph of all active neurons on the held-out probe, as five searches agree on them;
-    effects are losses of accuracy on other test images. For every question of `LESION_QUESTIONS`, kind of network and
-    data set: the difference between a set and its control, its mean over the sets of a network, and the mean of that
-    over networks with a t interval; the word is that of :func:`nbutils.evaluation.words.judge`, p values of all tests
-    together corrected by Holm. Degenerate networks decide nothing; neither do fewer than `networks` of them.
+    effects are losses of accuracy on other test images. Where a shuffle has several communities with the same preferred
+    class, the one counts that shares most neurons with the community (Jaccard's index). For every question of
+    `LESION_QUESTIONS`, kind of network and data set: the difference between a set and its control, its mean over the
+    sets of a network, and the mean of that over networks with a t interval; the word is that of
+    :func:`nbutils.evaluation.words.judge`, p values of all tests together corrected by Holm. Degenerate networks decide
+    nothing; neither do fewer than `networks` of them.
 
     Attributes:
         least: neurons of a community, at least.

@@ -18,6 +18,7 @@ from nbutils.experiments.control_sets import (
     nearest_set,
     preferred_class,
     random_set,
+    shared_share,
     unit_pairs,
 )
 from nbutils.experiments.lesions import LESION_RULES, LesionRules
@@ -118,28 +119,28 @@ def control_sets(
         subject: the network.
         chosen: numbers of the community's neurons.
         preferred: the class that it prefers.
-        shuffles: communities of each draw of firing shuffled within cells of true x predicted class, the largest first,
-            with their preferred classes.
+        shuffles: communities of each draw of firing shuffled within cells of true x predicted class, with their
+            preferred classes.
         rng: source of randomness.
         rules: numbers of draws.
 
     Returns:
         By kind, a list of draws, each with its preferred class: `community`; `random`; nearest in `rate`; `matched`, in
-        rate and selectivity; `cut` and `shuffle`, the community and the largest of a shuffle with the same preferred
-        class at the size of the smaller; `cut by layer` and `shuffle by layer`, the same with as many neurons of each
-        layer. Kinds for which there are no neurons are left out.
+        rate and selectivity; `cut` and `shuffle`, the community and that of a shuffle with the same preferred class (of
+        several, the one that shares most neurons with it) at the size of the smaller; `cut by layer` and `shuffle by
+        layer`, the same with as many neurons of each layer. Kinds for which there are no neurons are left out.
     """
     look, pool = subject.look, subject.active
-    alike = {"rate": subject.rates[:, None], "matched": np.column_stack([subject.rates, subject.selectivity])}
+    matching = {"rate": subject.rates[:, None], "matched": np.column_stack([subject.rates, subject.selectivity])}
     found = {"random": [random_set(chosen, look.layers, pool, rng) for _ in range(rules.few)]}
-    for kind, values in alike.items():
+    for kind, values in matching.items():
         nearest = nearest_set(chosen, look.layers, pool, values, rng)
         found[kind] = [] if nearest is None else [nearest]
     sets = {
         kind: [(one, preferred_class(look.fired, look.labels, one)) for one in draws] for kind, draws in found.items()
     }
-    partners = [next((one for one, own in draw if own == preferred), None) for draw in shuffles]
-    partners = [one for one in partners if one is not None]
+    alike = [[one for one, own in draw if own == preferred] for draw in shuffles]
+    partners = [max(draw, key=lambda one: shared_share(chosen, one)) for draw in alike if draw]
     for suffix, layers, draws in (("", None, rules.draws), (" by layer", look.layers, rules.few)):
         pairs = [cut_alike(chosen, one, rng, layers) for one in partners[:draws]]
         for kind, side in (("cut", 0), ("shuffle", 1)):
