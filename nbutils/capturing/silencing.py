@@ -19,7 +19,7 @@ from nbutils.support.checks import as_labels
 __all__ = ["ClassAccuracy", "Silence", "silenced"]
 
 HELD = 2**27  # bytes of what goes into one part of a network, held for the next silencing
-BATCH = 1000  # examples per forward pass
+BATCH = 250  # examples per forward pass
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def sets_figure(values: pd.DataFrame, kinds: Sequence[str], groups: Mapping[tupl
 
     Args:
         values: a row per network and kind, see :func:`nbutils.experiments.lesion_verdicts.specificities`.
-        kinds: of sets, from top to bottom; the first is the one that the others are held against.
+        kinds: of sets, from top to bottom; communities themselves are drawn in colour.
         groups: (data set, condition) -> title of its panel.
     """
     with figure_style():
@@ -61,7 +61,8 @@ def sets_figure(values: pd.DataFrame, kinds: Sequence[str], groups: Mapping[tupl
         for ax, ((dataset, condition), title) in zip(axes[0], groups.items(), strict=True):
             own = values[(values["dataset"] == dataset) & (values["condition"] == condition)]
             for row, kind in enumerate(kinds):
-                _dots(ax, row, own.loc[own["kind"] == kind, "specificity"].to_numpy(), TOLD if row == 0 else OPEN)
+                colour = TOLD if kind in ("community", "cut") else OPEN
+                _dots(ax, row, own.loc[own["kind"] == kind, "specificity"].to_numpy(), colour)
             ax.axvline(0, color=INK, lw=0.8)
             ax.set_title(title, fontsize=9.5)
             ax.set(yticks=range(len(kinds)), yticklabels=[KINDS[kind] for kind in kinds])

@@ -12,7 +12,7 @@ from nbutils.runs.spec import RunSpec
 from nbutils.second.networks import ARCHITECTURE_EPOCHS, ARCHITECTURE_IMAGES, ARCHITECTURE_SEEDS, ARCHITECTURES
 from nbutils.support.provenance import digest_of
 
-__all__ = ["KINDS", "LESION_QUESTIONS", "LESION_RULES", "LesionQuestion", "LesionRules", "lesion_trials"]
+__all__ = ["KINDS", "LESION_QUESTIONS", "LESION_RULES", "TITLES", "LesionQuestion", "LesionRules", "lesion_trials"]
 
 SEEDS = 10
 VGG: Mapping[str, Any] = {  # as in the second study of architectures
@@ -24,6 +24,13 @@ VGG: Mapping[str, Any] = {  # as in the second study of architectures
 MLP: Mapping[str, Any] = {**BASE, "epochs": LABELS["true"]}  # as in the experiment on cause, without a penalty
 
 
+# Data set and condition of networks -> what pages call them.
+TITLES: Mapping[tuple[str, str], str] = {
+    ("mnist-10k", "none"): "MNIST",
+    ("fashion-mnist-10k", "none"): "Fashion-MNIST",
+    ("cifar10-10k", "none"): "CIFAR-10",
+    ("cifar10-10k", "vgg"): "CIFAR-10, VGG-like",
+}
 # Kind of sets -> what pages call it.
 KINDS: Mapping[str, str] = {
     "community": "community",

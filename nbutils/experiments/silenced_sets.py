@@ -182,7 +182,8 @@ def set_rows(
         network as it is; `number` of the community, from 0 by falling size, or class of a unit; `silence`, "zero" or
         "mean"; `draws`, over which the others are means: `size`; `preferred`, the class, -1 where draws differ;
         `loss_preferred` and `loss_others`, what accuracy on that class and the mean of the others lose; their
-        difference, `specificity`; and `there`, the same for the class that the community prefers.
+        difference, `specificity`; `there`, the same for the class that the community prefers; and `shared`, the share
+        of the set's neurons that are in the community.
     """
     look = subject.look
     rng = np.random.default_rng(look.seed)
@@ -201,6 +202,9 @@ def set_rows(
         for silence, most in (("zero", rules.draws), ("mean", rules.few)):
             for kind, draws in sets.items():
                 effects = [_effect(subject, *one, there, silence) for one in draws[:most]]
+                if "community" in sets:
+                    shared = [np.isin(one, sets["community"][0][0]).mean() for one, _ in draws[:most]]
+                    effects = [{**one, "shared": float(share)} for one, share in zip(effects, shared, strict=True)]
                 rows.append({"kind": kind, "number": number, "silence": silence, **_averaged(effects)})
         if progress:
             progress(done, len(groups))
