@@ -39,7 +39,7 @@ class Experiment:
 EXPERIMENTS: Mapping[str, Experiment] = {
     "conditions": Experiment(condition_trials),
     "cause": Experiment(cause_trials),
-    "lesions": Experiment(lesion_trials, lesion_rows, seconds=200.0),
+    "lesions": Experiment(lesion_trials, lesion_rows, seconds=100.0),
 }
 
 

@@ -185,58 +185,62 @@ def set_rows(
         difference, `specificity`; `there`, the same for the class that the community prefers; and `shared`, the share
         of the set's neurons that are in the community.
     """
+    groups, communities = _groups(subject, rules), 0
+    rows: list[dict[str, Any]] = []
+    for done, (number, there, sets) in enumerate(groups, 1):
+        communities += "community" in sets
+        for silence, most in (("zero", rules.draws), ("mean", rules.few)):
+            for kind, draws in sets.items():
+                known = {"kind": kind, "number": number, "silence": silence}
+                rows.append(known | _averaged(subject, draws[:most], sets, there, silence))
+        if progress:
+            progress(done, len(groups))
+    return [{"kind": "whole", "number": -1, "silence": "", "communities": communities}, *rows]
+
+
+def _groups(subject: Subject, rules: LesionRules) -> list[tuple[int, int, Sets]]:
+    """Communities with all that they are held against, and units: number, preferred class, and sets of each."""
     look = subject.look
     rng = np.random.default_rng(look.seed)
-    found = _with_class(look, large_communities(look.fired, PROTOCOL.density, rules.least))
-    shuffles = [
-        _with_class(look, large_communities(null, PROTOCOL.density, rules.least), null)
-        for null in (within_class_null(look.fired, look.cells, rng) for _ in range(rules.draws))
-    ]
-    groups: list[tuple[int, int, Sets]] = [
+
+    def with_classes(fired: np.ndarray) -> list[tuple[np.ndarray, int]]:
+        communities = large_communities(fired, PROTOCOL.density, rules.least)
+        return [(one, preferred_class(fired, look.labels, one)) for one in communities]
+
+    found = with_classes(look.fired)
+    shuffles = [with_classes(within_class_null(look.fired, look.cells, rng)) for _ in range(rules.draws)]
+    groups = [
         (number, preferred, control_sets(subject, chosen, preferred, shuffles, rng, rules))
         for number, (chosen, preferred) in enumerate(found)
     ]
-    groups += [(name, name, sets) for name, sets in units(subject, rng, rules).items()]
-    rows = [{"kind": "whole", "number": -1, "silence": "", "communities": len(found)}]
-    for done, (number, there, sets) in enumerate(groups, 1):
-        for silence, most in (("zero", rules.draws), ("mean", rules.few)):
-            for kind, draws in sets.items():
-                effects = [_effect(subject, *one, there, silence) for one in draws[:most]]
-                if "community" in sets:
-                    shared = [np.isin(one, sets["community"][0][0]).mean() for one, _ in draws[:most]]
-                    effects = [{**one, "shared": float(share)} for one, share in zip(effects, shared, strict=True)]
-                rows.append({"kind": kind, "number": number, "silence": silence, **_averaged(effects)})
-        if progress:
-            progress(done, len(groups))
-    return rows
+    return groups + [(name, name, sets) for name, sets in units(subject, rng, rules).items()]
 
 
-def _with_class(
-    look: Look, communities: Sequence[np.ndarray], fired: np.ndarray | None = None
-) -> list[tuple[np.ndarray, int]]:
-    own = look.fired if fired is None else fired
-    return [(one, preferred_class(own, look.labels, one)) for one in communities]
+def _averaged(
+    subject: Subject, draws: Sequence[tuple[np.ndarray, int]], sets: Sets, there: int, silence: str
+) -> dict[str, float]:
+    """Means over draws; `sets` are those that the draws are of, with the community among them."""
+    own = sets["community"][0][0] if "community" in sets else None
+    effects = [_effect(subject, *one, there, silence) for one in draws]
+    mean = {name: float(np.mean([one[name] for one in effects])) for name in effects[0]}
+    classes = {preferred for _, preferred in draws}
+    shared = {} if own is None else {"shared": float(np.mean([np.isin(one, own).mean() for one, _ in draws]))}
+    return {**mean, **shared, "preferred": classes.pop() if len(classes) == 1 else -1, "draws": len(draws)}
 
 
 def _effect(subject: Subject, chosen: np.ndarray, preferred: int, there: int, silence: str) -> dict[str, float]:
     losses, classes = subject.losses(chosen, silence), subject.accuracy.classes
-    own = losses[classes == preferred].mean()
-    others = losses[classes != preferred].mean()
-    at_community = losses[classes == there].mean() - losses[classes != there].mean()
+    own, others, here, elsewhere = (
+        float(losses[which].mean())
+        for which in (classes == preferred, classes != preferred, classes == there, classes != there)
+    )
     return {
         "size": float(len(chosen)),
-        "preferred": preferred,
-        "loss_preferred": float(own),
-        "loss_others": float(others),
-        "specificity": float(own - others),
-        "there": float(at_community),
+        "loss_preferred": own,
+        "loss_others": others,
+        "specificity": own - others,
+        "there": here - elsewhere,
     }
-
-
-def _averaged(effects: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    mean = {name: float(np.mean([one[name] for one in effects])) for name in effects[0]}
-    classes = {one["preferred"] for one in effects}
-    return {**mean, "preferred": int(classes.pop()) if len(classes) == 1 else -1, "draws": len(effects)}
 
 
 def lesion_rows(trial: Trial) -> list[dict[str, Any]]:
