@@ -267,7 +267,7 @@ def add_experiment_command(commands: argparse._SubParsersAction) -> None:
 
 def _experiment(options: argparse.Namespace) -> int:
     from nbutils.experiments.designs import EXPERIMENTS, experiment_trials
-    from nbutils.experiments.trials import compute_trials, missing_trials, trial_seconds
+    from nbutils.experiments.trials import compute_trials, missing_trials
 
     trials = experiment_trials(options.experiment, options.datasets, options.seeds)
     experiment = EXPERIMENTS[options.experiment]
@@ -275,7 +275,7 @@ def _experiment(options: argparse.Namespace) -> int:
     path = options.into / f"{options.experiment}.parquet"
     missing = missing_trials(trials, path)
     print(f"Experiment {options.experiment}: {len(trials)} networks; store: {store_folder()}")
-    left = trial_seconds(missing, experiment.seconds) / min(jobs, max(1, len(missing)))
+    left = experiment.seconds(missing) / min(jobs, max(1, len(missing)))
     print(f"Missing: {len(missing)} networks, about {duration(left)} with {jobs} jobs.", flush=True)
     if options.plan:
         return 0

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from nbutils.experiments.causes import cause_trials
 from nbutils.experiments.conditions import condition_trials
-from nbutils.experiments.lesions import lesion_trials
+from nbutils.experiments.lesions import lesion_seconds, lesion_trials
 from nbutils.experiments.silenced_sets import lesion_rows
-from nbutils.experiments.trials import Rows, Trial, trial_rows
+from nbutils.experiments.trials import Rows, Trial, trial_rows, trial_seconds
 from nbutils.support.checks import shown
 
 __all__ = ["EXPERIMENTS", "TABLES", "Experiment", "experiment_trials"]
@@ -23,23 +23,23 @@ TABLES = Path("book/results/experiments")  # one table each
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment.
+    """An entry of `EXPERIMENTS`.
 
     Attributes:
-        trials: gives its networks, from names of data sets (None: those of the book) and perhaps a number of seeds.
-        rows: gives the rows of one network.
-        seconds: that a network takes beyond training and one row, about.
+        trials: its networks, from names of data sets (None takes those of the book) and a number of seeds.
+        rows: the rows of a network in the experiment's table; one, if it is measured once.
+        seconds: about how long some networks take on one processor.
     """
 
     trials: Callable[..., list[Trial]]
     rows: Rows = trial_rows
-    seconds: float = 0.0
+    seconds: Callable[[Sequence[Trial]], float] = trial_seconds
 
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     "conditions": Experiment(condition_trials),
     "cause": Experiment(cause_trials),
-    "lesions": Experiment(lesion_trials, lesion_rows, seconds=100.0),
+    "lesions": Experiment(lesion_trials, lesion_rows, lesion_seconds),
 }
 
 

@@ -7,12 +7,21 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nbutils.experiments.causes import BASE, DATASETS, LABELS
-from nbutils.experiments.trials import Trial
+from nbutils.experiments.trials import Trial, trial_seconds
 from nbutils.runs.spec import RunSpec
 from nbutils.second.networks import ARCHITECTURE_EPOCHS, ARCHITECTURE_IMAGES, ARCHITECTURE_SEEDS, ARCHITECTURES
 from nbutils.support.provenance import digest_of
 
-__all__ = ["KINDS", "LESION_QUESTIONS", "LESION_RULES", "TITLES", "LesionQuestion", "LesionRules", "lesion_trials"]
+__all__ = [
+    "KINDS",
+    "LESION_QUESTIONS",
+    "LESION_RULES",
+    "TITLES",
+    "LesionQuestion",
+    "LesionRules",
+    "lesion_seconds",
+    "lesion_trials",
+]
 
 SEEDS = 10
 VGG: Mapping[str, Any] = {  # as in the second study of architectures
@@ -152,3 +161,17 @@ def lesion_trials(datasets: Sequence[str] | None = None, seeds: int | None = Non
         if VGG["dataset"] in chosen and (seeds is not None or seed < ARCHITECTURE_SEEDS):
             found.append(Trial(RunSpec(**VGG, seed=seed), "vgg"))
     return found
+
+
+# Seconds of one processor that silencing takes, and what convolutions train longer.
+FULLY_CONNECTED, CONVOLUTIONAL = 15.0, 600.0
+
+
+def lesion_seconds(trials: Sequence[Trial]) -> float:
+    """About how long trials take on one processor.
+
+    Examples:
+        >>> lesion_seconds(lesion_trials(["digits"], seeds=1)) > 15
+        True
+    """
+    return trial_seconds(trials) + sum(CONVOLUTIONAL if one.condition == "vgg" else FULLY_CONNECTED for one in trials)

@@ -42,7 +42,9 @@ __all__ = [
     "Rows",
     "Trial",
     "compute_trials",
+    "graph_outcomes",
     "is_degenerate",
+    "kept_rows",
     "measured",
     "missing_trials",
     "outcomes",
@@ -105,7 +107,7 @@ class Trial:
         return self.neurons or round(PROTOCOL.matched * sum(hidden_widths(self.run.model)))
 
 
-Rows = Callable[[Trial], list[dict[str, Any]]]  # the rows of a trial
+Rows = Callable[[Trial], list[dict[str, Any]]]
 
 
 def outcomes(look: Look) -> dict[str, float]:
@@ -127,15 +129,9 @@ def outcomes(look: Look) -> dict[str, float]:
     """
     probabilities = softmax(look.logits.astype(np.float64), axis=1)
     fired, positive, means = look.fired, look.positive, class_means(look.activations, look.labels)
-    active = int(fired.any(axis=0).sum())
-    names = "modularity", "class_part", "remainder", "communities"
-    graph = dict.fromkeys((*names, "excess"), float("nan"))
-    if active >= look.neurons:
-        found = measure_matched(fired, look.cells, look.seed, look.neurons, ONE_NULL, PROTOCOL.draws)
-        graph = {name: found[name] for name in names} | {"excess": found["modularity"] - found["null_circular"]}
     return {
-        **graph,
-        "active": active,
+        **graph_outcomes(look),
+        "active": int(fired.any(axis=0).sum()),
         "active_entropy": active_entropy(look.histogram),
         "block_entropy": block_entropy(positive),
         "block_entropy_top": block_entropy(fired),
@@ -146,6 +142,23 @@ def outcomes(look: Look) -> dict[str, float]:
         "calibration": calibration_error(probabilities, look.labels),
         "loss": negative_log_likelihood(probabilities, look.labels),
     }
+
+
+def graph_outcomes(look: Look) -> dict[str, float]:
+    """What of `OUTCOMES` is measured on the graph: Q, its parts, and how many communities there are.
+
+    Args:
+        look: see :func:`nbutils.runs.looks.look_at`.
+
+    Returns:
+        `modularity`, `class_part`, `remainder`, `communities` and `excess`, NaN where fewer neurons fire than the graph
+        is drawn down to.
+    """
+    names = "modularity", "class_part", "remainder", "communities"
+    if look.fired.any(axis=0).sum() < look.neurons:
+        return dict.fromkeys((*names, "excess"), float("nan"))
+    found = measure_matched(look.fired, look.cells, look.seed, look.neurons, ONE_NULL, PROTOCOL.draws)
+    return {name: found[name] for name in names} | {"excess": found["modularity"] - found["null_circular"]}
 
 
 def dropout_outcomes(look: Look) -> dict[str, float]:
@@ -247,17 +260,43 @@ def is_degenerate(look: Look) -> bool:
     return bool(look.dead > PROTOCOL.degenerate or not above)
 
 
+def kept_rows(trial: Trial, rows: Rows = trial_rows) -> list[dict[str, Any]]:
+    """Rows of a network, from the store if it has them and the code that makes them is still the same.
+
+    Args:
+        trial: one network.
+        rows: what makes its rows, a function of a module: dictionaries of what JSON can hold, one per state that is
+            looked at, with the trial's `settings` in each.
+    """
+    store, where, code = Store("trials"), _address(trial, rows), _code(rows)
+    record = store.read(where)
+    if record is None or record["code"] != code:
+        with store.lock(where):
+            record = {"code": code, "rows": rows(trial)}
+            store.write(where, record, replace=True)
+    return record["rows"]
+
+
+def _address(trial: Trial, rows: Rows) -> str:
+    own = {"run": run_address(trial.run), "condition": trial.condition, "dose": trial.dose, "neurons": trial.size}
+    return digest_of({**own, "rows": _name(rows), "environment": environment()})
+
+
+def _name(rows: Rows) -> str:
+    return f"{rows.__module__}.{rows.__qualname__}"
+
+
+def _code(rows: Rows) -> str:
+    return code_digest(_name(rows))
+
+
 # Seconds of one processor, as they were on the machine that made the first table: of a network, and of a million
 # examples that it sees in training, without and with a penalty.
 FIXED, MILLION, PUSHED = 2.5, 30.0, 60.0
 
 
-def trial_seconds(trials: Sequence[Trial], more: float = 0.0) -> float:
+def trial_seconds(trials: Sequence[Trial]) -> float:
     """About how long trials take on one processor; a guess by how much each trains.
-
-    Args:
-        trials: a design.
-        more: seconds that each takes beyond training and one row.
 
     Examples:
         >>> 2 < trial_seconds([Trial(RunSpec(epochs=1), "reference")]) < 4
@@ -266,7 +305,7 @@ def trial_seconds(trials: Sequence[Trial], more: float = 0.0) -> float:
     total = 0.0
     for trial in trials:
         seen = trial.run.epochs * len(load_dataset(trial.run.dataset).train_true) / 1e6
-        total += FIXED + more + seen * (PUSHED if trial.run.penalty != "none" else MILLION)
+        total += FIXED + seen * (PUSHED if trial.run.penalty != "none" else MILLION)
     return total
 
 
@@ -295,10 +334,10 @@ def compute_trials(
         path: of the table. Rows of trials that are no part of the design are refused, not dropped.
         jobs: processes; None means one per core.
         progress: called with (finished, missing).
-        rows: gives the rows of a trial; a function of a module of this package, by whose code the store knows them.
+        rows: what makes the rows of a network, see :func:`kept_rows`; a table has all of them or none.
 
     Returns:
-        The table. Rows of a trial are in it together, or not at all.
+        The table.
 
     Raises:
         ValueError: the table is damaged, or holds rows that the design lacks.
@@ -320,49 +359,36 @@ def compute_trials(
             written = time.monotonic()
 
     try:
-        run_stacks(partial(_make, rows), [(one,) for one in missing], jobs or default_jobs(), rows.__module__, note)
+        work, module = partial(_make, rows), rows.__module__
+        run_stacks(work, [(one,) for one in missing], jobs or default_jobs(), module, note)
     finally:
         _write(trials, missing, path, rows)
     return read_trials(path)
 
 
-def _named(rows: Rows) -> str:
-    return f"{rows.__module__}.{rows.__name__}"
-
-
-def _address(trial: Trial, rows: Rows) -> str:
-    """Where the rows of a trial are kept."""
-    known = {"run": run_address(trial.run), "condition": trial.condition, "dose": repr(trial.dose)}
-    return digest_of({**known, "neurons": trial.size, "rows": _named(rows), "environment": environment()})
-
-
-def _kept(trial: Trial, rows: Rows) -> list[dict[str, Any]] | None:
-    """The rows that the store holds; None where it lacks them, or other code made them."""
-    record = Store("trials").read(_address(trial, rows))
-    return record["rows"] if record is not None and record["code"] == code_digest(_named(rows)) else None
-
-
 def _make(rows: Rows, stack: Sequence[Trial]) -> None:
-    """Make sure that the rows of some trials are in the store."""
-    store = Store("trials")
     for trial in stack:
-        with store.lock(where := _address(trial, rows)):
-            if _kept(trial, rows) is None:
-                store.write(where, {"code": code_digest(_named(rows)), "rows": rows(trial)}, replace=True)
+        kept_rows(trial, rows)
+
+
+def _is_there(trial: Trial, rows: Rows) -> bool:
+    record = Store("trials").read(_address(trial, rows))
+    return record is not None and record["code"] == _code(rows)
 
 
 def _write(trials: Sequence[Trial], missing: Sequence[Trial], path: Path, rows: Rows) -> None:
     """The rows that were there, and of those that were missing what the store has by now; in the design's order."""
-    table = pd.DataFrame([row for one in missing for row in _kept(one, rows) or ()])
+    there = [one for one in missing if _is_there(one, rows)]
+    made = pd.DataFrame([row for one in there for row in kept_rows(one, rows)])
     if is_file(path):
         held = read_trials(path)
-        table = pd.concat([held[~held["settings"].isin(set(table.get("settings", ())))], table], ignore_index=True)
-    if table.empty:
+        made = pd.concat([held[~held["settings"].isin(set(made.get("settings", ())))], made], ignore_index=True)
+    if made.empty:
         return
     place = {one.settings: number for number, one in enumerate(trials)}
-    table = table.sort_values("settings", key=lambda column: column.map(place), kind="stable", ignore_index=True)
+    made = made.sort_values("settings", key=lambda column: column.map(place), kind="stable", ignore_index=True)
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, table.to_parquet(index=False, compression="zstd"))
+    replace_file(path, made.to_parquet(index=False, compression="zstd"))
 
 
 def read_trials(path: Path) -> pd.DataFrame:
