@@ -8,6 +8,7 @@ from scipy import stats
 from torch import nn
 
 from nbutils.cli import main
+from nbutils.data.catalogue import available
 from nbutils.experiments.causes import cause_trials
 from nbutils.experiments.control_sets import (
     cut_alike,
@@ -203,10 +204,14 @@ def test_the_networks_are_those_of_other_experiments():
     own, others = lesion_trials(), {one.settings for one in cause_trials() if one.condition == "none"}
     assert all(one.settings in others for one in own if one.condition == "none")
     assert [sum(one.condition == name for one in own) for name in ("none", "vgg")] == [30, 8]
-    small = [one.run for one in networks_of("digits", architecture="vgg") if "runs" in one.designs]
-    expected = {**VGG, "dataset": "digits", "examples": 0}  # fewer images than a part would have
-    seen = {name: small[0].model_dump()[name] for name in VGG}
-    assert {**seen, "examples": 0} == expected
+    seen = [one.run for one in networks_of("digits", architecture="vgg") if "runs" in one.designs]
+    assert {name: seen[0].model_dump()[name] for name in ("model", "epochs")} == {
+        k: VGG[k] for k in ("model", "epochs")
+    }
+    if available("cifar10"):
+        named = [one.run for one in networks_of("cifar10", architecture="vgg") if "runs" in one.designs]
+        true = [run for run in named if run.labels == "true"]
+        assert true == [one.run for one in own if one.condition == "vgg"]
 
 
 def test_a_digest_covers_rules_and_questions(monkeypatch):
