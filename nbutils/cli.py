@@ -1,4 +1,4 @@
-"""The command line: `python -m nbutils run | pages | data | study | replicate | measure | sweep | ...`."""
+"""The command line: `python -m nbutils run | pages | data | study | replicate | measure | lesion | sweep | ...`."""
 
 from __future__ import annotations
 
@@ -249,14 +249,15 @@ def add_experiment_command(commands: argparse._SubParsersAction) -> None:
     """Add `experiment` to the commands of `python -m nbutils`."""
     experiment = commands.add_parser(
         "experiment",
-        help="train networks under many conditions, with penalties, pruned or step by step, and measure each",
+        help="train networks under many conditions, with penalties, silenced, pruned or step by step",
         description="Train and measure the networks of an experiment, and write one table: conditions (ways to train, "
         "each against one reference) or cause (communities and entropy pushed up and down), with a row for each "
-        "network; early (the first two epochs), with a row for each step; pruning (weights removed by several rules, "
-        "and the rest trained further), with a row for each state. The table is written while networks finish, and "
-        "what it holds is kept: an experiment can be stopped at any time and goes on where it stopped.",
+        "network; early (the first two epochs), with a row for each step; lesions (communities silenced, and sets of "
+        "neurons that are alike), with a row for each set; pruning (weights removed by several rules, and the rest "
+        "trained further), with a row for each state. The table is written while networks finish, and what it holds is "
+        "kept: an experiment can be stopped at any time and goes on where it stopped.",
     )
-    experiment.add_argument("experiment", help="conditions, cause, early or pruning")
+    experiment.add_argument("experiment", help="conditions, cause, early, lesions or pruning")
     experiment.add_argument("--datasets", nargs="+", metavar="NAME", help="default: those of the book")
     experiment.add_argument("--seeds", type=positive, help="networks of each condition or dose (default: the book's)")
     experiment.add_argument("--jobs", type=positive, help="processes (default: one per core)")
@@ -316,6 +317,54 @@ def add_measure_command(commands: argparse._SubParsersAction) -> None:
     measure.add_argument("--into", type=Path, help="folder for all that is written (default: measured/<model>)")
     measure.add_argument("--no-page", action="store_true", help="tables alone, without the page")
     measure.set_defaults(command=_measure)
+
+
+def add_lesion_command(commands: argparse._SubParsersAction) -> None:
+    """Add `lesion` to the commands of `python -m nbutils`."""
+    lesion = commands.add_parser(
+        "lesion",
+        help="silence communities of a network of your own, and sets of neurons that are alike",
+        description="Communities of any PyTorch network are found on half of the images and silenced on the other "
+        "half, as in the experiment on lesions, beside sets that are as large and alike in layer, rate, selectivity or "
+        "preferred class. One table, with a row per set. The factory's code is run; files are only read.",
+    )
+    lesion.add_argument("--model", required=True, help="as of the command measure; so are the next five")
+    lesion.add_argument("--weights", type=Path)
+    lesion.add_argument("--data", required=True, help="with labels")
+    lesion.add_argument("--mean", nargs="+", type=float)
+    lesion.add_argument("--std", nargs="+", type=float)
+    lesion.add_argument("--layers", nargs="+")
+    lesion.add_argument("--images", type=positive, default=2000, help="images looked at, at most (default: 2000)")
+    lesion.add_argument("--draws", type=positive, default=5, help="random sets, and shuffles (default: 5)")
+    lesion.add_argument("--into", type=Path, default=Path("lesions.parquet"), help="file (default: lesions.parquet)")
+    lesion.set_defaults(command=_lesion)
+
+
+def _lesion(options: argparse.Namespace) -> int:
+    from nbutils.own.images import load_images
+    from nbutils.own.lesions import lesion
+    from nbutils.own.models import load_model, load_weights
+    from nbutils.support.provenance import provenance
+
+    images = load_images(options.data)
+    if images.labels is None:
+        raise ValueError(f"data: {options.data} must hold labels, for effects are measured class by class")
+    model = load_model(options.model)
+    if options.weights:
+        load_weights(model, options.weights)
+    given = {name: getattr(options, name) for name in ("layers", "mean", "std", "draws")}
+    with Reporter(1, what="sets") as progress:
+        table = lesion(model, images.values, images.labels, examples=options.images, progress=progress, **given)
+    origin = provenance()
+    known = {"model": options.model, "weights": options.weights.name if options.weights else "", "data": images.source}
+    table = table.assign(**known, **{name: origin[name] for name in ("commit", "time", "machine")})
+    replace_file(options.into, table.to_parquet(index=False, compression="zstd"))
+    zero = table[(table["silence"] == "zero") & (table["kind"] != "whole")]
+    columns = ["size", "loss_preferred", "loss_others", "specificity"]
+    print(f"{options.model}: accuracy {table['accuracy'].iloc[0]:.3f} on {table['images'].iloc[0]:,} images; means:")
+    print(zero.groupby("kind", sort=False)[columns].mean().round(3).to_string())
+    print(f"Table: {options.into}")
+    return 0
 
 
 SUMMARY = ("neurons", "active", "modularity", "excess", "class_part", "remainder", "communities", "active_entropy")
@@ -641,6 +690,7 @@ def _parser() -> argparse.ArgumentParser:
     add_replicate_command(commands)
     add_experiment_command(commands)
     add_measure_command(commands)
+    add_lesion_command(commands)
     settings = commands.add_parser("portable", help="print the environment of portable mode, for `env $(...) COMMAND`")
     settings.set_defaults(command=_portable)
     for command in (run, pages, glance):

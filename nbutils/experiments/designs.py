@@ -12,7 +12,9 @@ from pathlib import Path
 from nbutils.experiments.causes import cause_rows, cause_trials
 from nbutils.experiments.conditions import condition_trials
 from nbutils.experiments.early import early_rows, early_seconds, early_trials
+from nbutils.experiments.lesions import lesion_seconds, lesion_trials
 from nbutils.experiments.pruning import pruning_rows, pruning_seconds, pruning_trials
+from nbutils.experiments.silenced_sets import lesion_rows
 from nbutils.experiments.trials import Rows, Trial, trial_rows, trial_seconds
 from nbutils.support.checks import shown
 
@@ -40,6 +42,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "conditions": Experiment(condition_trials),
     "cause": Experiment(cause_trials, cause_rows),
     "early": Experiment(early_trials, early_rows, early_seconds),
+    "lesions": Experiment(lesion_trials, lesion_rows, lesion_seconds),
     "pruning": Experiment(pruning_trials, pruning_rows, pruning_seconds),
 }
 

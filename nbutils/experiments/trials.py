@@ -42,6 +42,7 @@ __all__ = [
     "Trial",
     "compute_trials",
     "graph_outcomes",
+    "is_degenerate",
     "kept_rows",
     "measured",
     "missing_trials",
@@ -240,12 +241,21 @@ def measured(look: Look) -> dict[str, float]:
         `accuracy` and what is in `OUTCOMES`, `train_loss`, `true_accuracy`, of a network with dropout what
         :func:`dropout_outcomes` gives, and `degenerate`, 0 or 1.
     """
-    chance, images = 1 / len(np.unique(look.labels)), look.run["examples"]
-    above = look.run["train_accuracy"] - chance > PROTOCOL.above_chance * np.sqrt(chance * (1 - chance) / images)
     found = {"accuracy": look.run["other_accuracy"]}
     found |= {name: float(look.run[name]) for name in ("train_accuracy", "train_loss", "true_accuracy")}
     found |= outcomes(look) | (dropout_outcomes(look) if look.run["dropout"] else {})
-    return found | {"degenerate": float(look.dead > PROTOCOL.degenerate or not above)}
+    return found | {"degenerate": float(is_degenerate(look))}
+
+
+def is_degenerate(look: Look) -> bool:
+    """Whether a network decides nothing: too many neurons never fire, or it has not learned its own training labels.
+
+    Args:
+        look: whose `run` holds `train_accuracy` and the number of training `examples`.
+    """
+    chance, images = 1 / len(np.unique(look.labels)), look.run["examples"]
+    above = look.run["train_accuracy"] - chance > PROTOCOL.above_chance * np.sqrt(chance * (1 - chance) / images)
+    return bool(look.dead > PROTOCOL.degenerate or not above)
 
 
 def kept_rows(trial: Trial, rows: Rows = trial_rows) -> list[dict[str, Any]]:

@@ -198,7 +198,7 @@ def measure(
     before = next((one.device for one in own.parameters()), torch.device("cpu"))
     own.to(where)
     try:
-        looker = _Looker(_layers(own, inputs, layers, layout), classes, reduce, layout, seed)
+        looker = Looker(looked_at(own, inputs, layers, layout), classes, reduce, layout, seed)
         names = [one.name for one in looker.proposed]
         networks: list[tuple[str, Callable[[], AnyLook]]] = [("own", lambda: looker.look(own, inputs))]
         networks += [
@@ -253,7 +253,7 @@ def measure(
     )
 
 
-def _layers(model: nn.Module, inputs: torch.Tensor, layers: Any, layout: Layout) -> list[Proposal]:
+def looked_at(model: nn.Module, inputs: torch.Tensor, layers: Any, layout: Layout) -> list[Proposal]:
     """Those that are looked at, in the order in which they run."""
     try:
         considered = propose_layers(model, inputs)
@@ -285,7 +285,7 @@ def _layouts(proposed: Sequence[Proposal], layout: Layout) -> Layout:
     return {name.replace("[", "[[]"): word for name, word in own.items() if word != "auto"} or "auto"
 
 
-class _Looker:
+class Looker:
     """Looks at networks of one architecture through the same images and labels."""
 
     def __init__(

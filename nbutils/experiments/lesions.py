@@ -1,0 +1,177 @@
+"""Lesions: communities silenced, and whether their class suffers more than from silencing sets that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from nbutils.experiments.causes import BASE, DATASETS, LABELS
+from nbutils.experiments.trials import Trial, trial_seconds
+from nbutils.runs.spec import RunSpec
+from nbutils.second.networks import ARCHITECTURE_EPOCHS, ARCHITECTURE_IMAGES, ARCHITECTURE_SEEDS, ARCHITECTURES
+from nbutils.support.provenance import digest_of
+
+__all__ = [
+    "KINDS",
+    "LESION_QUESTIONS",
+    "LESION_RULES",
+    "TITLES",
+    "LesionQuestion",
+    "LesionRules",
+    "lesion_seconds",
+    "lesion_trials",
+]
+
+SEEDS = 10
+VGG: Mapping[str, Any] = {  # as in the second study of architectures
+    "dataset": "cifar10-10k",
+    "model": ARCHITECTURES["vgg"].model,
+    "epochs": ARCHITECTURE_EPOCHS,
+    "examples": ARCHITECTURE_IMAGES,
+}
+MLP: Mapping[str, Any] = {**BASE, "epochs": LABELS["true"]}  # as in the experiment on cause, without a penalty
+
+
+# Data set and condition of networks -> what pages call them.
+TITLES: Mapping[tuple[str, str], str] = {
+    ("mnist-10k", "none"): "MNIST",
+    ("fashion-mnist-10k", "none"): "Fashion-MNIST",
+    ("cifar10-10k", "none"): "CIFAR-10",
+    ("cifar10-10k", "vgg"): "CIFAR-10, VGG-like",
+}
+# Kind of sets -> what pages call it.
+KINDS: Mapping[str, str] = {
+    "community": "community",
+    "cut": "community, cut down",
+    "shuffle": "shuffle within classes",
+    "matched": "matched in rate and selectivity",
+    "rate": "matched in rate",
+    "random": "random",
+    "unit": "most selective neuron",
+    "unit control": "control of a neuron",
+}
+
+
+@dataclass(frozen=True)
+class LesionQuestion:
+    """A question, put to every kind of network on every data set.
+
+    Attributes:
+        asks: the question, in words.
+        kind: of the sets that it is about, see :func:`nbutils.experiments.silenced_sets.set_rows`.
+        against: kind of the sets that they are held against, one for each.
+        column: what is compared.
+        threshold: difference that must be exceeded, and within which sets count as equivalent.
+    """
+
+    asks: str
+    kind: str
+    against: str
+    column: str
+    threshold: float
+
+
+LESION_QUESTIONS: Mapping[str, LesionQuestion] = {
+    "beyond matched sets": LesionQuestion(
+        "Is a community more specific than a set matched in layer, rate and selectivity?",
+        "community",
+        "matched",
+        "specificity",
+        0.05,
+    ),
+    "beyond class preference": LesionQuestion(
+        "Is it more specific than a community of the shuffle within classes?",
+        "cut",
+        "shuffle",
+        "specificity",
+        0.05,
+    ),
+    "single units": LesionQuestion(
+        "Does the most selective neuron of a class matter more to it than a neuron that fires as often?",
+        "unit",
+        "unit control",
+        "loss_preferred",
+        0.01,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class LesionRules:
+    """How sets are made and judged; fixed before the networks were looked at in this way.
+
+    Communities are those of the graph of all active neurons on the held-out probe, as five searches agree on them;
+    effects are losses of accuracy on other test images. Where a shuffle has several communities with the same preferred
+    class, the one counts that shares most neurons with the community (Jaccard's index). For every question of
+    `LESION_QUESTIONS`, kind of network and data set: the difference between a set and its control, its mean over the
+    sets of a network, and the mean of that over networks with a t interval; the word is that of
+    :func:`nbutils.evaluation.words.judge`, p values of all tests together corrected by Holm. Degenerate networks decide
+    nothing; neither do fewer than `networks` of them.
+
+    Attributes:
+        least: neurons of a community, at least.
+        draws: shuffles of firing, each with sets cut down to equal size anew.
+        few: draws of random sets, and of all that is shown beside and gets no word.
+        near: neurons nearest in rate, of which the least selective is a unit's control.
+        images: test images on which effects are measured in networks that take images as such, equally many of each
+            class; all other networks see all that are not in the probe.
+        level: confidence of the intervals.
+        networks: sound networks without which nothing is concluded.
+    """
+
+    least: int = 8
+    draws: int = 20
+    few: int = 5
+    near: int = 10
+    images: int = 1000
+    level: float = 0.95
+    networks: int = 8
+
+    @property
+    def digest(self) -> str:
+        """By which a page names the rules."""
+        asked = {name: asdict(one) for name, one in LESION_QUESTIONS.items()}
+        design = {"mlp": MLP, "vgg": VGG, "datasets": DATASETS, "seeds": SEEDS, "convolutional": ARCHITECTURE_SEEDS}
+        return digest_of({**asdict(self), "questions": asked, **design})
+
+
+LESION_RULES = LesionRules()
+
+
+def lesion_trials(datasets: Sequence[str] | None = None, seeds: int | None = None, **changes: Any) -> list[Trial]:
+    """All networks of the experiment *lesions*.
+
+    Args:
+        datasets: names of data sets; None takes those of the book. VGG-like networks stand on one of these alone.
+        seeds: networks of each kind; None takes ten fully connected and eight VGG-like ones.
+        **changes: parameters of a run that replace those of the fully connected networks.
+
+    Returns:
+        Seed by seed; `condition` is "none" of a fully connected network, as in the experiment on cause, and "vgg".
+
+    Examples:
+        >>> trials = lesion_trials()
+        >>> len(trials), [one.condition for one in trials][:4]
+        (38, ['none', 'none', 'none', 'vgg'])
+    """
+    found, chosen = [], DATASETS if datasets is None else datasets
+    for seed in range(SEEDS if seeds is None else seeds):
+        found += [Trial(RunSpec(**{**MLP, "dataset": name, "seed": seed, **changes}), "none", 0.0) for name in chosen]
+        if VGG["dataset"] in chosen and (seeds is not None or seed < ARCHITECTURE_SEEDS):
+            found.append(Trial(RunSpec(**VGG, seed=seed), "vgg"))
+    return found
+
+
+# Seconds of one processor that silencing takes, and what convolutions train longer.
+FULLY_CONNECTED, CONVOLUTIONAL = 15.0, 600.0
+
+
+def lesion_seconds(trials: Sequence[Trial]) -> float:
+    """About how long trials take on one processor.
+
+    Examples:
+        >>> lesion_seconds(lesion_trials(["digits"], seeds=1)) > 15
+        True
+    """
+    return trial_seconds(trials) + sum(CONVOLUTIONAL if one.condition == "vgg" else FULLY_CONNECTED for one in trials)

@@ -1,0 +1,287 @@
+"""Communities of one network silenced, beside sets to hold them against, and single neurons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nbutils.activations import class_means
+from nbutils.data.datasets import balanced_indices, held_out_probe
+from nbutils.entropy import class_selectivity
+from nbutils.experiments.control_sets import (
+    cut_alike,
+    large_communities,
+    nearest_set,
+    preferred_class,
+    random_set,
+    shared_share,
+    unit_pairs,
+)
+from nbutils.experiments.lesions import LESION_RULES, LesionRules
+from nbutils.experiments.trials import Trial, is_degenerate, trial_facts
+from nbutils.nulls import within_class_null
+from nbutils.runs.looks import Look, look_at
+from nbutils.runs.models import hidden_layers, takes_images
+from nbutils.runs.run import Run, run_once
+from nbutils.second.questions import PROTOCOL
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+    from nbutils.capturing.silencing import ClassAccuracy
+
+__all__ = ["Subject", "control_sets", "lesion_rows", "set_rows", "units"]
+
+Sets = Mapping[str, Sequence[tuple[np.ndarray, int]]]  # kind -> draws of neurons, each with the class that it prefers
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A network whose neurons are silenced.
+
+    Attributes:
+        look: at it, through the images on which communities, rates and preferences are found.
+        names: of its layers, in the order of their numbers in `look.layers`.
+        network: the network itself.
+        inputs: other images as it takes them, on which effects are measured.
+        labels: their classes, numbers of the network's outputs.
+        layout: which dimension of a layer holds the neurons, see :func:`nbutils.capturing.layouts.read_layers`.
+    """
+
+    look: Look
+    names: Sequence[str]
+    network: Module = field(repr=False)
+    inputs: Tensor = field(repr=False)
+    labels: np.ndarray = field(repr=False)
+    layout: Any = "auto"
+
+    @cached_property
+    def accuracy(self) -> ClassAccuracy:
+        """By class, with neurons silenced."""
+        from nbutils.capturing.silencing import ClassAccuracy  # loads PyTorch, which plans and tables never need
+
+        return ClassAccuracy(self.network, self.inputs, self.labels, self.layout)
+
+    @cached_property
+    def whole(self) -> np.ndarray:
+        """Accuracy on every class with no neuron silenced."""
+        return self.accuracy()
+
+    @cached_property
+    def active(self) -> np.ndarray:
+        """Which neurons fire on any image of the probe; the others are in no set."""
+        return self.look.fired.any(axis=0)
+
+    @cached_property
+    def rates(self) -> np.ndarray:
+        """Share of images on which a neuron is positive; by the rule of firing, a tenth, nearly all rates are equal."""
+        return self.look.positive.mean(axis=0)
+
+    @cached_property
+    def means(self) -> np.ndarray:
+        """Mean activation by class, of what is positive."""
+        return class_means(np.maximum(self.look.activations, 0), self.look.labels)
+
+    @cached_property
+    def selectivity(self) -> np.ndarray:
+        """Class selectivity of every neuron."""
+        return class_selectivity(self.means)
+
+    def losses(self, chosen: np.ndarray, silence: str = "zero") -> np.ndarray:
+        """What accuracy on every class loses when neurons are silenced; below 0 where it gains.
+
+        Args:
+            chosen: numbers of the neurons.
+            silence: "zero", or "mean": each gives its mean over the probe.
+        """
+        from nbutils.capturing.silencing import by_layer
+
+        values = {"zero": 0.0, "mean": self.look.activations.mean(axis=0)}[silence]
+        return self.whole - self.accuracy(by_layer(chosen, self.look.layers, self.names, values))
+
+
+def control_sets(
+    subject: Subject,
+    chosen: np.ndarray,
+    preferred: int,
+    shuffles: Sequence[Sequence[tuple[np.ndarray, int]]],
+    rng: np.random.Generator,
+    rules: LesionRules = LESION_RULES,
+) -> dict[str, list[tuple[np.ndarray, int]]]:
+    """A community and all that it is held against.
+
+    Args:
+        subject: the network.
+        chosen: numbers of the community's neurons.
+        preferred: the class that it prefers.
+        shuffles: communities of each draw of firing shuffled within cells of true x predicted class, with their
+            preferred classes.
+        rng: source of randomness.
+        rules: numbers of draws.
+
+    Returns:
+        By kind, a list of draws, each with its preferred class: `community`; `random`; nearest in `rate`; `matched`, in
+        rate and selectivity; `cut` and `shuffle`, the community and that of a shuffle with the same preferred class (of
+        several, the one that shares most neurons with it) at the size of the smaller; `cut by layer` and `shuffle by
+        layer`, the same with as many neurons of each layer. Kinds for which there are no neurons are left out.
+    """
+    look, pool = subject.look, subject.active
+    matching = {"rate": subject.rates[:, None], "matched": np.column_stack([subject.rates, subject.selectivity])}
+    found = {"random": [random_set(chosen, look.layers, pool, rng) for _ in range(rules.few)]}
+    for kind, values in matching.items():
+        nearest = nearest_set(chosen, look.layers, pool, values, rng)
+        found[kind] = [] if nearest is None else [nearest]
+    sets = {
+        kind: [(one, preferred_class(look.fired, look.labels, one)) for one in draws] for kind, draws in found.items()
+    }
+    alike = [[one for one, own in draw if own == preferred] for draw in shuffles]
+    partners = [max(draw, key=lambda one: shared_share(chosen, one)) for draw in alike if draw]
+    for suffix, layers, draws in (("", None, rules.draws), (" by layer", look.layers, rules.few)):
+        pairs = [cut_alike(chosen, one, rng, layers) for one in partners[:draws]]
+        for kind, side in (("cut", 0), ("shuffle", 1)):
+            sets[f"{kind}{suffix}"] = [(pair[side], preferred) for pair in pairs if len(pair[side])]
+    return {"community": [(chosen, preferred)], **{kind: draws for kind, draws in sets.items() if draws}}
+
+
+def units(subject: Subject, rng: np.random.Generator, rules: LesionRules = LESION_RULES) -> dict[int, Sets]:
+    """By class its most selective neuron, `unit`, and its control, `unit control`.
+
+    Args:
+        subject: the network.
+        rng: decides between neurons that are equally near.
+        rules: how many nearest neurons are considered.
+    """
+    look = subject.look
+    arrays = subject.means, subject.selectivity, subject.rates, look.layers, subject.active
+    pairs = unit_pairs(*arrays, rng, rules.near, np.unique(look.labels).tolist())
+    return {
+        name: {"unit": [(np.array([unit]), name)], "unit control": [(np.array([control]), name)]}
+        for name, (unit, control) in pairs.items()
+    }
+
+
+def set_rows(
+    subject: Subject,
+    rules: LesionRules = LESION_RULES,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Effects of silencing every large community of a network, its controls, and single neurons.
+
+    Args:
+        subject: the network.
+        rules: which sets there are, and how many draws of each.
+        progress: called with (done, total) as sets are done.
+
+    Returns:
+        A row per set and way of silencing. `kind`, see :func:`control_sets` and :func:`units`, or "whole" of the
+        network as it is; `number` of the community, from 0 by falling size, or class of a unit; `silence`, "zero" or
+        "mean"; `draws`, over which the others are means: `size`; `preferred`, the class, -1 where draws differ;
+        `loss_preferred` and `loss_others`, what accuracy on that class and the mean of the others lose; their
+        difference, `specificity`; `there`, the same for the class that the community prefers; and `shared`, the share
+        of the set's neurons that are in the community.
+    """
+    groups, communities = _groups(subject, rules), 0
+    rows: list[dict[str, Any]] = []
+    for done, (number, there, sets) in enumerate(groups, 1):
+        communities += "community" in sets
+        for silence, most in (("zero", rules.draws), ("mean", rules.few)):
+            for kind, draws in sets.items():
+                known = {"kind": kind, "number": number, "silence": silence}
+                rows.append(known | _averaged(subject, draws[:most], sets, there, silence))
+        if progress:
+            progress(done, len(groups))
+    return [{"kind": "whole", "number": -1, "silence": "", "communities": communities}, *rows]
+
+
+def _groups(subject: Subject, rules: LesionRules) -> list[tuple[int, int, Sets]]:
+    """Communities with all that they are held against, and units: number, preferred class, and sets of each."""
+    look = subject.look
+    rng = np.random.default_rng(look.seed)
+
+    def with_classes(fired: np.ndarray) -> list[tuple[np.ndarray, int]]:
+        communities = large_communities(fired, PROTOCOL.density, rules.least)
+        return [(one, preferred_class(fired, look.labels, one)) for one in communities]
+
+    found = with_classes(look.fired)
+    shuffles = [with_classes(within_class_null(look.fired, look.cells, rng)) for _ in range(rules.draws)]
+    groups = [
+        (number, preferred, control_sets(subject, chosen, preferred, shuffles, rng, rules))
+        for number, (chosen, preferred) in enumerate(found)
+    ]
+    return groups + [(name, name, sets) for name, sets in units(subject, rng, rules).items()]
+
+
+def _averaged(
+    subject: Subject, draws: Sequence[tuple[np.ndarray, int]], sets: Sets, there: int, silence: str
+) -> dict[str, float]:
+    """Means over draws; `sets` are those that the draws are of, with the community among them."""
+    own = sets["community"][0][0] if "community" in sets else None
+    effects = [_effect(subject, *one, there, silence) for one in draws]
+    mean = {name: float(np.mean([one[name] for one in effects])) for name in effects[0]}
+    classes = {preferred for _, preferred in draws}
+    shared = {} if own is None else {"shared": float(np.mean([np.isin(one, own).mean() for one, _ in draws]))}
+    return {**mean, **shared, "preferred": classes.pop() if len(classes) == 1 else -1, "draws": len(draws)}
+
+
+def _effect(subject: Subject, chosen: np.ndarray, preferred: int, there: int, silence: str) -> dict[str, float]:
+    losses, classes = subject.losses(chosen, silence), subject.accuracy.classes
+    own, others, here, elsewhere = (
+        float(losses[which].mean())
+        for which in (classes == preferred, classes != preferred, classes == there, classes != there)
+    )
+    return {
+        "size": float(len(chosen)),
+        "loss_preferred": own,
+        "loss_others": others,
+        "specificity": own - others,
+        "there": here - elsewhere,
+    }
+
+
+def lesion_rows(trial: Trial) -> list[dict[str, Any]]:
+    """The rows of a network, trained where the store lacks it.
+
+    Args:
+        trial: one network.
+
+    Returns:
+        What :func:`nbutils.experiments.trials.trial_facts` says, `degenerate`, and `accuracy` on the `images` on which
+        effects are measured, in every row; beside them a row of
+        :func:`set_rows`. One row of a network that failed.
+    """
+    run = run_once(trial.run)
+    facts = trial_facts(run, trial)
+    if run.failed:
+        return [facts]
+    from nbutils.runs.training import one_thread
+
+    with one_thread():
+        subject = _subject(run)
+        facts |= {"degenerate": float(is_degenerate(subject.look)), "images": len(subject.labels)}
+        facts["accuracy"] = float(np.average(subject.whole, weights=np.bincount(subject.labels)))
+        return [facts | row for row in set_rows(subject)]
+
+
+def _subject(run: Run, rules: LesionRules = LESION_RULES) -> Subject:
+    import torch
+
+    from nbutils.capturing.hooks import matching_layers
+
+    look, data = look_at(run), run.spec.data()
+    _, others = held_out_probe(data.test_labels)
+    if takes_images(run.spec.model) and len(others) > rules.images:
+        others = others[balanced_indices(data.test_labels[others], rules.images)]
+    hidden, layout = hidden_layers(run.spec.model, run.spec.activation)
+    return Subject(
+        look=look,
+        names=matching_layers(look.network, hidden),
+        network=look.network,
+        inputs=torch.from_numpy(np.asarray(data.to_inputs(data.test_pixels[others]), dtype=np.float32)),
+        labels=data.test_labels[others],
+        layout=layout,
+    )

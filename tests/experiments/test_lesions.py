@@ -1,0 +1,339 @@
+"""Lesions: sets that are what they say, effects worked out by hand, verdicts on worlds whose truth is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+
+from nbutils.cli import main
+from nbutils.data.catalogue import available
+from nbutils.experiments.causes import cause_trials
+from nbutils.experiments.control_sets import (
+    cut_alike,
+    large_communities,
+    nearest_set,
+    preferred_class,
+    random_set,
+    unit_pairs,
+)
+from nbutils.experiments.figures import sets_figure
+from nbutils.experiments.lesion_verdicts import lesion_verdicts, network_means, set_differences, specificities
+from nbutils.experiments.lesions import KINDS, LESION_QUESTIONS, LESION_RULES, VGG, LesionRules, lesion_trials
+from nbutils.experiments.silenced_sets import Subject, control_sets, lesion_rows, set_rows
+from nbutils.experiments.trials import compute_trials
+from nbutils.own.lesions import lesion
+from nbutils.own.measure import Looker, looked_at
+from nbutils.second.networks import networks_of
+from nbutils.stats import holm
+
+LAYERS = np.repeat([1, 2], [60, 40])
+POOL = np.ones(100, dtype=bool)
+
+
+def counts(chosen):
+    return np.bincount(LAYERS[chosen], minlength=3)[1:].tolist()
+
+
+def test_controls_have_as_many_neurons_of_each_layer(rng):
+    chosen, values = np.array([3, 5, 8, 70, 71]), rng.normal(size=(100, 2))
+    pool = POOL.copy()
+    pool[[0, 99]] = False
+    for _ in range(50):
+        drawn = random_set(chosen, LAYERS, pool, rng)
+        assert counts(drawn) == [3, 2]
+        assert pool[drawn].all()
+        assert len(set(drawn)) == 5
+    near = nearest_set(chosen, LAYERS, pool, values, rng)
+    assert counts(near) == [3, 2]
+    assert pool[near].all()
+    assert not set(near) & set(chosen)
+
+
+def test_the_nearest_set_is_the_one_with_the_least_distance(rng):
+    """Against all ways to choose: two of seven others, one for each neuron."""
+    one, values, chosen = np.ones(9, dtype=int), rng.normal(size=(9, 2)), np.array([2, 6])
+    found = nearest_set(chosen, one, one == 1, values, rng)
+    scaled = values / values.std(axis=0)
+    distance = np.linalg.norm(scaled[chosen][:, None] - scaled[None], axis=2)
+    others = np.setdiff1d(np.arange(9), chosen)
+    ways = [(distance[0, a] + distance[1, b], {a, b}) for a in others for b in others if a != b]
+    assert set(found.tolist()) == min(ways, key=lambda way: way[0])[1]
+    assert nearest_set(np.arange(6), one, one == 1, values, rng) is None
+
+
+def test_equally_near_neurons_are_drawn(rng):
+    one = np.ones(40, dtype=int)
+    found = {tuple(nearest_set(np.array([0, 1]), one, one == 1, np.zeros((40, 1)), rng)) for _ in range(20)}
+    assert len(found) > 10
+
+
+def test_sets_are_cut_to_the_smaller_one(rng):
+    first, second = np.arange(10, 30), np.r_[np.arange(50, 58), np.arange(60, 63)]
+    for _ in range(20):
+        a, b = cut_alike(first, second, rng)
+        assert len(a) == len(b) == 11
+        assert set(a) <= set(first)
+        assert b.tolist() == second.tolist()
+    a, b = cut_alike(np.arange(50, 80), second, rng, LAYERS)
+    assert counts(a) == counts(b) == [8, 3]
+    assert [len(one) for one in cut_alike(first, np.arange(60, 80), rng, LAYERS)] == [0, 0]
+
+
+def test_planted_groups_are_communities_and_prefer_their_class(rng):
+    labels = np.repeat(np.arange(4), 50)
+    fired = np.kron(np.eye(4, dtype=bool), np.ones((50, 9), dtype=bool))
+    fired &= rng.random(fired.shape) < 0.8
+    fired = np.hstack([fired, np.zeros((200, 5), dtype=bool)])
+    found = large_communities(fired, 0.2, least=8)
+    assert sorted(one.tolist() for one in found) == [list(range(k, k + 9)) for k in (0, 9, 18, 27)]
+    assert [preferred_class(fired, labels, one) for one in found] == [one[0] // 9 for one in found]
+    assert large_communities(fired, 0.2, least=10) == []
+    assert preferred_class(fired, labels, np.array([36, 37])) == -1
+
+
+def test_a_unit_and_its_control(rng):
+    means = np.array([[5.0, 4, 1, 1, 1], [1, 1, 1, 1, 1.5]])
+    selectivity = np.array([0.6, 0.5, 0, 0, 0.2])
+    rates = np.array([0.3, 0.9, 0.31, 0.32, 0.8])
+    layers, pool = np.array([1, 1, 1, 2, 1]), np.ones(5, dtype=bool)
+    assert unit_pairs(means, selectivity, rates, layers, pool, rng, near=1) == {0: (0, 2), 1: (4, 1)}
+    assert unit_pairs(means, selectivity, rates, layers, pool, rng) == {0: (0, 2), 1: (4, 2)}
+    pool[[0, 4]] = False
+    assert unit_pairs(means, selectivity, rates, layers, pool, rng, classes=[3, 7]) == {3: (1, 2)}
+
+
+def planted(idle=40):
+    """Two modules of ten neurons, each all that its class is read from, and neurons that nobody reads."""
+    model = nn.Sequential(nn.Linear(2 + idle, 20 + idle, bias=False), nn.ReLU(), nn.Linear(20 + idle, 2, bias=False))
+    with torch.no_grad():
+        model[0].weight.zero_()
+        model[2].weight.zero_()
+        for one in (0, 1):
+            model[0].weight[10 * one : 10 * one + 10, one] = 1
+            model[2].weight[one, 10 * one : 10 * one + 10] = 1
+        model[0].weight[20:, 2:] = torch.eye(idle)
+    rng = np.random.default_rng(0)
+    labels = np.arange(2000) % 2
+    images = rng.random((2000, 2 + idle)).astype(np.float32)
+    images[np.arange(2000), labels] += 1
+    images[np.arange(2000), 1 - labels] *= 0.1
+    return model, images, labels
+
+
+def test_silencing_a_planted_module_kills_its_class_alone():
+    model, images, labels = planted()
+    weights = {name: value.clone() for name, value in model.state_dict().items()}
+    found = lesion(model, images, labels, draws=3)
+    zero = found[found["silence"] == "zero"].set_index("kind")
+    assert found["accuracy"].iloc[0] == 1
+    own = zero.loc[["community"]]
+    assert set(own["preferred"]) == {0, 1}
+    assert own["size"].tolist() == [10, 10]
+    assert own[["loss_preferred", "loss_others", "specificity"]].to_numpy().tolist() == [[1, 0, 1]] * 2
+    assert zero.loc["shuffle", "preferred"].tolist() == own["preferred"].tolist()
+    assert zero.loc["random", "loss_others"].abs().max() == 0
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, weights[name])
+
+
+def test_idle_neurons_that_fire_together_are_a_community_that_hurts_nothing():
+    """The opposite world: what fires together is not what the answer is read from."""
+    model, images, labels = planted(idle=12)
+    with torch.no_grad():
+        model[0].weight[20:] = 0
+        model[0].weight[20:, 2] = 1
+    found = lesion(model, images, labels, draws=2)
+    zero = found[(found["silence"] == "zero") & (found["kind"] == "community")]
+    idle = zero[zero["size"] == 12]
+    assert len(idle) == 1
+    assert idle[["loss_preferred", "loss_others", "specificity"]].to_numpy().tolist() == [[0, 0, 0]]
+
+
+def test_labels_that_are_no_outputs_are_refused():
+    model, images, labels = planted()
+    with pytest.raises(ValueError, match="labels must be numbers of the model's scores, of which there are 2"):
+        lesion(model, images, labels + 1)
+    with pytest.raises(ValueError, match="examples must be"):
+        lesion(model, images, labels, examples=30)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return lesion_trials(["digits"], 1, epochs=4, model="mlp:96-48")[0]
+
+
+def test_rows_of_a_network(small):
+    table = pd.DataFrame(lesion_rows(small))
+    assert table.groupby("settings").ngroups == 1
+    first, rest = table.iloc[0], table.iloc[1:]
+    assert first["kind"] == "whole"
+    own = rest[(rest["kind"] == "community") & (rest["silence"] == "zero")]
+    assert len(own) == first["communities"] > 3
+    assert (own["size"] >= LESION_RULES.least).all()
+    assert (rest["specificity"] - (rest["loss_preferred"] - rest["loss_others"])).abs().max() < 1e-12
+    pairs = rest.pivot_table(index=["number", "silence"], columns="kind", values="size", sort=False)
+    pairs = pairs[pairs["community"].notna()]
+    for kind in ("random", "rate", "matched"):
+        assert (pairs[kind].dropna() == pairs["community"][pairs[kind].notna()]).all()
+    assert (pairs["cut"] == pairs["shuffle"]).all()
+    assert (pairs["cut"] <= pairs["community"]).all()
+    zero = rest[rest["silence"] == "zero"].set_index("kind")["draws"]
+    assert zero["cut"].max() == LESION_RULES.draws
+    assert zero["random"].unique().tolist() == [LESION_RULES.few]
+    assert set(rest["kind"]) - set(KINDS) == {"cut by layer", "shuffle by layer"}
+    again = pd.DataFrame(lesion_rows(small))
+    pd.testing.assert_frame_equal(table, again)
+
+
+def test_the_command_writes_rows_and_goes_on(tmp_path, small, capsys):
+    path = tmp_path / "lesions.parquet"
+    table = compute_trials([small], path, jobs=1, rows=lesion_rows)
+    assert len(table) > 30
+    before = path.read_bytes()
+    assert len(compute_trials([small], path, jobs=1, rows=lesion_rows)) == len(table)
+    assert path.read_bytes() == before
+    assert (
+        main(["experiment", "lesions", "--datasets", "digits", "--seeds", "2", "--into", str(tmp_path), "--plan"]) == 0
+    )
+    assert "Experiment lesions: 2 networks" in capsys.readouterr().out
+
+
+def test_the_networks_are_those_of_other_experiments():
+    own, others = lesion_trials(), {one.settings for one in cause_trials() if one.condition == "none"}
+    assert all(one.settings in others for one in own if one.condition == "none")
+    assert [sum(one.condition == name for one in own) for name in ("none", "vgg")] == [30, 8]
+    seen = [one.run for one in networks_of("digits", architecture="vgg") if "runs" in one.designs]
+    assert {name: seen[0].model_dump()[name] for name in ("model", "epochs")} == {
+        k: VGG[k] for k in ("model", "epochs")
+    }
+    if available("cifar10"):
+        named = [one.run for one in networks_of("cifar10", architecture="vgg") if "runs" in one.designs]
+        true = [run for run in named if run.labels == "true"]
+        assert true == [one.run for one in own if one.condition == "vgg"]
+
+
+def test_a_digest_covers_rules_and_questions(monkeypatch):
+    before = LESION_RULES.digest
+    assert LesionRules(least=9).digest != before
+    changed = {**LESION_QUESTIONS, "single units": LESION_QUESTIONS["beyond matched sets"]}
+    monkeypatch.setattr("nbutils.experiments.lesions.LESION_QUESTIONS", changed)
+    assert LESION_RULES.digest != before
+
+
+def world(community=0.6, matched=0.1, shuffle=0.6, unit=0.05, control=0.0, noise=0.02, networks=10, seed=0):
+    """Sets of networks with known effects; networks differ, and so do the sets of each."""
+    rng, rows = np.random.default_rng(seed), []
+    for number in range(networks):
+        luck = rng.normal(0, 0.05)
+        for name in range(7):
+            ease = rng.normal(0, 0.05)
+            for kind, value in (
+                ("community", community),
+                ("cut", community),
+                ("matched", matched),
+                ("shuffle", shuffle),
+            ):
+                value = value + luck + ease + rng.normal(0, noise)
+                rows.append({"seed": number, "number": name, "kind": kind, "specificity": value})
+        for name in range(10):
+            for kind, value in (("unit", unit), ("unit control", control)):
+                rows.append(
+                    {"seed": number, "number": name, "kind": kind, "loss_preferred": value + rng.normal(0, 0.005)}
+                )
+    found = pd.DataFrame(rows)
+    return found.assign(dataset="d", condition="none", silence="zero", reason="", degenerate=0.0)
+
+
+def words(table, **options):
+    return lesion_verdicts(table, **options).set_index("question")["word"].to_dict()
+
+
+def test_communities_that_are_nothing_but_preference_are_told():
+    assert words(world()) == {
+        "beyond matched sets": "supported",
+        "beyond class preference": "no association",
+        "single units": "supported",
+    }
+
+
+def test_communities_that_are_more_and_units_that_are_nothing():
+    assert words(world(shuffle=0.4, unit=0.001)) == {
+        "beyond matched sets": "supported",
+        "beyond class preference": "supported",
+        "single units": "no association",
+    }
+
+
+def test_the_opposite_is_contradicted():
+    found = words(world(community=0.2, matched=0.5, shuffle=0.5, unit=-0.05))
+    assert set(found.values()) == {"contradicted"}
+
+
+def test_noise_decides_nothing():
+    assert words(world(community=0.3, matched=0.25, noise=0.5))["beyond matched sets"] == "undecided"
+    assert set(words(world(networks=7)).values()) == {"undecided"}, "seven networks are too few"
+
+
+def test_no_effect_is_seldom_called_one():
+    found = [words(world(0.3, 0.3, 0.3, 0.0, noise=0.2, seed=seed)) for seed in range(25)]
+    assert sum(word in ("supported", "contradicted") for one in found for word in one.values()) == 0
+
+
+def test_a_verdict_is_a_t_test_over_networks_and_holm_over_all():
+    table = world(community=0.16, matched=0.1)
+    found = lesion_verdicts(table).set_index("question")
+    wide = table.pivot_table(index=["seed", "number"], columns="kind", values="specificity")
+    by_network = (wide["community"] - wide["matched"]).groupby("seed").mean()
+    row = found.loc["beyond matched sets"]
+    assert row["effect"] == pytest.approx(by_network.mean())
+    assert row["p_value"] == pytest.approx(stats.ttest_1samp(by_network, 0).pvalue)
+    low, high = stats.t.interval(0.95, 9, by_network.mean(), by_network.sem())
+    assert row[["low", "high"]].tolist() == pytest.approx([low, high])
+    assert found["adjusted"].tolist() == pytest.approx(holm(found["p_value"].tolist()))
+    assert row["flips"] < 0.01
+    assert row["sets"] == 70
+
+
+def test_sets_without_a_control_and_degenerate_networks_are_left_out():
+    table = world()
+    lone = (table["kind"] == "matched") & (table["number"] == 3)
+    table = table[~lone]
+    found = lesion_verdicts(table).set_index("question").loc["beyond matched sets"]
+    assert (found["sets"], found["lacking"], found["networks"]) == (60, 10, 10)
+    table.loc[table["seed"] == 0, ["degenerate", "specificity"]] = 1.0, -9.0
+    found = lesion_verdicts(table).set_index("question").loc["beyond matched sets"]
+    assert found["networks"] == 9
+    assert found["effect"] == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_network_with_many_sets_counts_once():
+    rows = world(networks=2)[lambda t: t["kind"].isin(["community", "matched"])].assign(specificity=0.0)
+    rows.loc[(rows["kind"] == "community") & (rows["seed"] == 0), "specificity"] = 1.0
+    rows = rows[~((rows["seed"] == 1) & (rows["number"] > 0))]
+    means = network_means(set_differences(rows, LESION_QUESTIONS["beyond matched sets"]))
+    assert means.tolist() == [1.0, 0.0]
+
+
+def test_the_figure_has_a_panel_for_every_kind_of_network():
+    table = pd.concat([world(), world().assign(dataset="e")])
+    values = specificities(table, ["community", "matched"])
+    assert len(values) == 40
+    drawn = sets_figure(values, ["community", "matched"], {("d", "none"): "D", ("e", "none"): "E"})
+    assert [ax.get_title(loc="left") or ax.get_title() for ax in drawn.axes] == ["D", "E"]
+
+
+def test_a_community_is_held_against_its_counterpart(rng):
+    """Of those of a shuffle that prefer the same class, the one that shares most with it; else none."""
+    model, images, labels = planted()
+    inputs = torch.from_numpy(images)
+    looker = Looker(looked_at(model, inputs, None, "auto"), labels, "mean", "auto", 0)
+    subject = Subject(looker.look(model, inputs), ["1"], model, inputs, labels)
+    wide = np.r_[0:4, 20:60]
+    shuffles = [[(np.arange(10, 20), 1), (wide, 0), (np.arange(9), 0)], [(np.arange(10, 20), 1)]]
+    sets = control_sets(subject, np.arange(10), 0, shuffles, rng)
+    assert len(sets["shuffle"]) == len(sets["cut"]) == 1
+    assert sets["shuffle"][0][0].tolist() == list(range(9))
+    assert set(sets["cut"][0][0]) < set(range(10))
+    assert {row["kind"] for row in set_rows(subject)} >= {"whole", "community", "cut", "shuffle", "unit"}
