@@ -148,18 +148,22 @@ def lesion_trials(datasets: Sequence[str] | None = None, seeds: int | None = Non
         **changes: parameters of a run that replace those of the fully connected networks.
 
     Returns:
-        Seed by seed; `condition` is "none" of a fully connected network, as in the experiment on cause, and "vgg".
+        Fully connected networks seed by seed (`condition` "none", as in the experiment on cause), then "vgg".
 
     Examples:
         >>> trials = lesion_trials()
-        >>> len(trials), [one.condition for one in trials][:4]
-        (38, ['none', 'none', 'none', 'vgg'])
+        >>> len(trials), [one.condition for one in trials][29:31]
+        (38, ['none', 'vgg'])
     """
-    found, chosen = [], DATASETS if datasets is None else datasets
-    for seed in range(SEEDS if seeds is None else seeds):
-        found += [Trial(RunSpec(**{**MLP, "dataset": name, "seed": seed, **changes}), "none", 0.0) for name in chosen]
-        if VGG["dataset"] in chosen and (seeds is not None or seed < ARCHITECTURE_SEEDS):
-            found.append(Trial(RunSpec(**VGG, seed=seed), "vgg"))
+    chosen, count = DATASETS if datasets is None else datasets, SEEDS if seeds is None else seeds
+    shared = {**MLP, **changes}
+    found = [
+        Trial(RunSpec(**{**shared, "dataset": name, "seed": seed}), "none", 0.0)
+        for seed in range(count)
+        for name in chosen
+    ]
+    if VGG["dataset"] in chosen:
+        found += [Trial(RunSpec(**VGG, seed=seed), "vgg") for seed in range(count if seeds else ARCHITECTURE_SEEDS)]
     return found
 
 
