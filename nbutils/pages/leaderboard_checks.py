@@ -83,7 +83,7 @@ def changes(found: Found, kind: str = "small") -> pd.DataFrame:
         A row per measure and change, the board itself among them: `dataset`, `measure`, `called`, `change`, `rho`, and
         `board`, what rho was. The changes: halves of the probe, seeds, halves of the families; the families along each
         axis left out; each axis held fixed, see :func:`held_fixed`; the better half of the networks, and those that
-        learned; and two other yardsticks, Pearson's correlation with the log odds of accuracy, and rho with accuracy
+        learned; and two other references, Pearson's correlation with the log odds of accuracy, and rho with accuracy
         minus training accuracy. Measures that were taken of some networks only are left out.
     """
     networks, _ = sound(found.tables, kind, "true")
@@ -258,7 +258,7 @@ def _unit(ranks: np.ndarray) -> np.ndarray:
 def permuted(
     values: pd.DataFrame, performance: pd.Series, families: pd.Series, worlds: int, resamples: int = 500, seed: int = 0
 ) -> pd.DataFrame:
-    """What would pass for an association if performance were dealt to other families.
+    """What would pass for an association if performance were permuted among families.
 
     Whole families swap the performance of their networks, so that networks of a family resemble each other as before
     and no measure knows anything. Families of another size than most are left out.
@@ -267,7 +267,7 @@ def permuted(
         values: a column per measure, a row per network; what is not defined for all of them is left out.
         performance: per network, same index.
         families: per network, same index.
-        worlds: how often it is dealt.
+        worlds: how often it is permuted.
         resamples: of families, for the intervals; there are four times as many permutations for the p values.
         seed: of all draws.
 
@@ -289,11 +289,11 @@ def permuted(
     everything = _unit(stats.rankdata(blocks.reshape(len(blocks), -1), axis=1))
     rows = []
     for world in range(worlds + 1):
-        dealt = own[rng.permutation(many)] if world else own
-        rho = everything @ _unit(stats.rankdata(dealt.ravel()))
-        low, high = np.quantile(np.einsum("mbn,bn->mb", ranked, _ranked(dealt, picks)), [0.025, 0.975], axis=1)
+        mixed = own[rng.permutation(many)] if world else own
+        rho = everything @ _unit(stats.rankdata(mixed.ravel()))
+        low, high = np.quantile(np.einsum("mbn,bn->mb", ranked, _ranked(mixed, picks)), [0.025, 0.975], axis=1)
         beyond = np.maximum(np.minimum(low, rho), -np.maximum(high, rho))  # how far an interval lies from 0
-        mean = _unit(stats.rankdata(dealt.mean(axis=1)))
+        mean = _unit(stats.rankdata(mixed.mean(axis=1)))
         luck = np.abs(means @ mean[orders].T) >= np.abs(means @ mean)[:, None] - 1e-12
         p = (luck.sum(axis=1) + 1) / (len(orders) + 1)
         found = [beyond > 0, beyond > 0.2, p <= 0.05, stats.false_discovery_control(p) <= 0.05]
@@ -306,7 +306,7 @@ def permuted_study(found: Found, worlds: int, kind: str = "small") -> pd.DataFra
 
     Args:
         found: a data set with a leaderboard.
-        worlds: how often performance is dealt to other families.
+        worlds: how often performance is permuted among families.
         kind: which zoo.
     """
     networks, _ = sound(found.tables, kind, "true")

@@ -191,8 +191,8 @@ def refutations(tables: Tables, measures: Sequence[str], kind: str = "small", sh
         rho = {name: _rho(own[name], networks.loc[index, "accuracy"]) for name in measures}
         found.append({"change": change, "networks": len(index), **rho})
     rng = np.random.default_rng(PROTOCOL.seed)
-    dealt = [rng.permutation(networks["accuracy"]) for _ in range(shuffles)]
-    luck = {name: max(abs(_rho(values["whole"][name], each)) for each in dealt) for name in measures}
+    permuted = [rng.permutation(networks["accuracy"]) for _ in range(shuffles)]
+    luck = {name: max(abs(_rho(values["whole"][name], each)) for each in permuted) for name in measures}
     found.append({"change": f"accuracies permuted, largest of {shuffles}", "networks": len(networks), **luck})
     return pd.DataFrame(found)
 
