@@ -155,7 +155,7 @@ def pruning_figure(courses: pd.DataFrame, columns: Mapping[str, str], titles: Ma
     """Measures against the share of weights pruned: a panel per measure and data set, a line per rule and stage.
 
     Args:
-        courses: see :func:`nbutils.experiments.pruning_verdicts.pruning_courses`.
+        courses: see :func:`nbutils.experiments.pruning.pruning_courses`.
         columns: measure -> its name, a row of panels each.
         titles: data set -> its title, a column of panels each.
     """
@@ -212,7 +212,7 @@ def dose_figure(doses: pd.DataFrame, columns: Sequence[str], titles: Mapping[str
     """What penalties do: a row per measure, a column per data set, a line per penalty over its coefficient.
 
     Args:
-        doses: with `dataset` and what :func:`nbutils.experiments.verdicts.dose_table` gives.
+        doses: with `dataset` and what :func:`nbutils.experiments.causes.dose_table` gives.
         columns: measures, a row each.
         titles: data sets by name, a column each.
         level: confidence of the intervals, which are shaded.
@@ -252,7 +252,7 @@ def sets_figure(values: pd.DataFrame, kinds: Sequence[str], groups: Mapping[tupl
     """Specificity of sets of neurons: a row per kind, a panel per kind of network and data set.
 
     Args:
-        values: a row per network and kind, see :func:`nbutils.experiments.lesion_verdicts.specificities`.
+        values: a row per network and kind, see :func:`nbutils.experiments.lesions.specificities`.
         kinds: of sets, from top to bottom; communities themselves are drawn in colour.
         groups: (data set, condition) -> title of its panel.
     """

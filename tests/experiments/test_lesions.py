@@ -19,8 +19,18 @@ from nbutils.experiments.control_sets import (
     unit_pairs,
 )
 from nbutils.experiments.figures import sets_figure
-from nbutils.experiments.lesion_verdicts import lesion_verdicts, network_means, set_differences, specificities
-from nbutils.experiments.lesions import KINDS, LESION_QUESTIONS, LESION_RULES, VGG, LesionRules, lesion_trials
+from nbutils.experiments.lesions import (
+    KINDS,
+    LESION_QUESTIONS,
+    LESION_RULES,
+    VGG,
+    LesionRules,
+    lesion_trials,
+    lesion_verdicts,
+    network_means,
+    set_differences,
+    specificities,
+)
 from nbutils.experiments.silenced_sets import Subject, control_sets, lesion_rows, set_rows
 from nbutils.experiments.trials import compute_trials
 from nbutils.own.lesions import lesion

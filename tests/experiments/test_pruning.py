@@ -17,12 +17,15 @@ from nbutils.experiments.pruning import (
     PRUNING_RULES,
     SPARSITIES,
     communities_of,
+    pruning_changes,
+    pruning_courses,
     pruning_rows,
     pruning_trials,
+    pruning_verdicts,
+    question_values,
     strata_of,
     together,
 )
-from nbutils.experiments.pruning_verdicts import pruning_changes, pruning_courses, pruning_verdicts, question_values
 from nbutils.experiments.trials import OUTCOMES, Trial, graph_outcomes, read_trials, trial_row
 from nbutils.runs.looks import look_at
 from nbutils.runs.pruning import PRUNINGS, pruned

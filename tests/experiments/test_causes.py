@@ -4,8 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbutils.experiments.causes import COEFFICIENTS, CONTROLS, PUSHED, REGULARISERS
-from nbutils.experiments.verdicts import cause_verdicts, chosen_dose, dose_table
+from nbutils.experiments.causes import (
+    COEFFICIENTS,
+    CONTROLS,
+    PUSHED,
+    REGULARISERS,
+    cause_verdicts,
+    chosen_dose,
+    dose_table,
+)
 
 SEEDS = 10
 
