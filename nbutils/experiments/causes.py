@@ -142,7 +142,7 @@ def cause_trials(datasets: Sequence[str] | None = None, seeds: int = SEEDS, **ch
 
 
 def cause_rows(trial: Trial) -> list[dict[str, Any]]:
-    """The row of a network: that of :func:`nbutils.experiments.trials.trial_row`, and Q under other choices.
+    """The row of a network: that of `nbutils.experiments.trials.trial_row`, and Q under other choices.
 
     Args:
         trial: one network.

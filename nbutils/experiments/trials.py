@@ -199,7 +199,7 @@ def trial_row(trial: Trial) -> dict[str, Any]:
 
 
 def trial_rows(trial: Trial) -> list[dict[str, Any]]:
-    """The one row of a network, see :func:`trial_row`."""
+    """The one row of a network, see `trial_row`."""
     return [trial_row(trial)]
 
 
@@ -239,7 +239,7 @@ def measured(look: Look) -> dict[str, float]:
 
     Returns:
         `accuracy` and what is in `OUTCOMES`, `train_loss`, `true_accuracy`, of a network with dropout what
-        :func:`dropout_outcomes` gives, and `degenerate`, 0 or 1.
+        `dropout_outcomes` gives, and `degenerate`, 0 or 1.
     """
     found = {"accuracy": look.run["other_accuracy"]}
     found |= {name: float(look.run[name]) for name in ("train_accuracy", "train_loss", "true_accuracy")}

@@ -139,9 +139,9 @@ def weight_scores(
 ) -> list[torch.Tensor]:
     """Scores of all weights of a network: those with the smallest are pruned first.
 
-    - `magnitude`: |w|.
-    - `layer-adaptive`: w^2 divided by the sum of v^2 over the weights v of the layer with |v| >= |w|.
-    - `gradient flow`: |w (H g)|, with g the slopes of the mean cross-entropy over the images with respect to all
+    - `magnitude`: abs(w).
+    - `layer-adaptive`: w^2 divided by the sum of v^2 over the weights v of the layer with abs(v) >= abs(w).
+    - `gradient flow`: abs(w (H g)), with g the slopes of the mean cross-entropy over the images with respect to all
       parameters, biases too, and H their slopes: by how much half the squared norm of g would change without w, to
       first order.
     - `random`: uniform.

@@ -120,7 +120,7 @@ MOVED |= {"selectivity": "class_selectivity", "activity": "mean"}
 
 @pytest.mark.parametrize("name", MOVED)
 def test_training_moves_what_is_pushed(name):
-    strength = {"modularity": 1, "learned": 1, "entropy": 0.1, "selectivity": 0.3, "activity": 0.05}[name]
+    strength = {"modularity": 1, "learned": 1, "entropy": 0.3, "selectivity": 0.3, "activity": 0.05}[name]
     found = {}
     for sign in (-1, 1):
         spec = RunSpec(
