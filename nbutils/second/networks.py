@@ -259,7 +259,7 @@ def compute(
         networks: see :func:`networks_of`.
         jobs: processes; None means one per core.
         progress: called with (finished, missing) as networks finish.
-        save: called every few minutes while networks finish, and once at the end, also of what is interrupted.
+        save: called every few minutes while networks finish, and once at the end.
 
     Raises:
         RuntimeError: a stack of networks was cut off three times; what finished is kept.

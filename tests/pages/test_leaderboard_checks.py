@@ -31,7 +31,9 @@ def found() -> Found:
     skill = rng.normal(size=len({m.family for m in MEMBERS}))[[m.family for m in MEMBERS]] + rng.normal(size=many)
     accuracy = 0.5 + 0.1 * (images - images.mean()) + 0.02 * skill
     values = {"class_selectivity": accuracy, "active_entropy": images, "modularity": skill - 5 * images}
-    values |= {name: rng.normal(size=many) for name in sorted({*PROTOCOL.baselines, *LUCK, "block_entropy"} - set(values))}
+    values |= {
+        name: rng.normal(size=many) for name in sorted({*PROTOCOL.baselines, *LUCK, "block_entropy"} - set(values))
+    }
     values["probe_accuracy"] = accuracy + 1e-4 * rng.normal(size=many)
     rows = [
         {"run": f"{n:03}", "designs": "small", "family": m.family, "axis": m.axis, "configuration": m.configuration}
