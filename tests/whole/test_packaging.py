@@ -230,6 +230,7 @@ def measured(python: Path, program: list[str], user: Path, *more: str) -> Path:
     return folder
 
 
+@pytest.mark.release
 @pytest.mark.slow(30)
 def test_a_wheel_measures_a_network_without_the_project(wheel, a_user, tmp_path):
     """In an environment of its own, which borrows the libraries of this one and nothing else."""
