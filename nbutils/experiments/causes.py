@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nbutils.evaluation.words import Estimate, equivalence_test, judge, t_interval
-from nbutils.experiments.effects import paired_p_value, sound_trials
+from nbutils.evaluation.words import equivalence_test, judge, t_interval
+from nbutils.experiments.effects import estimate_of, holm_adjusted, paired_p_value, sound_trials
 from nbutils.experiments.elsewhere import modularity_elsewhere
 from nbutils.experiments.trials import Trial, measured, trial_facts
 from nbutils.runs.looks import look_at
 from nbutils.runs.run import run_once
 from nbutils.runs.spec import RunSpec
-from nbutils.stats import holm
 from nbutils.support.provenance import digest_of
 
 __all__ = [
@@ -222,10 +221,7 @@ def cause_verdicts(table: pd.DataFrame, rules: CauseRules = CAUSE_RULES) -> pd.D
         for penalty in PUSHED:
             rows += [_row(doses, part, dataset, labels, penalty, direction, rules) for direction in DIRECTIONS]
     found = pd.DataFrame(rows)
-    tested = found["p_value"].notna()
-    found["adjusted"] = np.nan
-    if tested.any():
-        found.loc[tested, "adjusted"] = holm(found.loc[tested, "p_value"].tolist())
+    found["adjusted"] = holm_adjusted(found["p_value"])
     found["word"] = [_word(row, rules) for row in found.itertuples()]
     groups = found.groupby(["dataset", "labels", "penalty"], sort=False)
     verdicts = {key: _verdict(own) for key, own in groups}
@@ -293,7 +289,7 @@ def _beyond(effect: pd.Series, against: dict[str, pd.Series], sign: int, rules: 
 def _word(row: object, rules: CauseRules) -> str:
     if np.isnan(row.dose):
         return "not moved"
-    estimate = Estimate(row.effect, row.low, row.high, (row.inner_low, row.inner_high), row.p_value)
+    estimate = estimate_of(row)
     direction = PUSHED[row.penalty][1] * DIRECTIONS[row.direction]
     return judge(estimate, rules.threshold, direction=direction, bound=rules.bound, adjusted=row.adjusted)
 

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from nbutils.evaluation.words import t_interval
+from nbutils.evaluation.words import Estimate, t_interval
 from nbutils.experiments.conditions import conditions_of
 from nbutils.experiments.trials import OUTCOMES
 from nbutils.stats import holm
 
-__all__ = ["SHOWN", "condition_effects", "paired", "paired_p_value", "sound_trials"]
+__all__ = [
+    "SHOWN",
+    "condition_effects",
+    "estimate_of",
+    "holm_adjusted",
+    "paired",
+    "paired_p_value",
+    "sound_trials",
+]
 
 # What an effect is told of: performance, communities and the two parts of Q, the entropies of H3.
 SHOWN = ("accuracy", "modularity", "class_part", "remainder", "active_entropy", "block_entropy")
@@ -87,11 +96,30 @@ def condition_effects(table: pd.DataFrame, columns: Sequence[str] = SHOWN) -> pd
                     }
                 )
     effects = pd.DataFrame(rows)
-    tested = effects["p_value"].notna()
-    effects["adjusted"] = np.nan
-    if tested.any():
-        effects.loc[tested, "adjusted"] = holm(effects.loc[tested, "p_value"].tolist())
+    effects["adjusted"] = holm_adjusted(effects["p_value"])
     return effects
+
+
+def holm_adjusted(p_values: pd.Series) -> pd.Series:
+    """Adjusted by Holm's method over those that are defined; the others stay NaN and do not count.
+
+    Examples:
+        >>> holm_adjusted(pd.Series([0.01, np.nan, 0.5])).tolist()
+        [0.02, nan, 0.5]
+    """
+    adjusted = pd.Series(np.nan, index=p_values.index)
+    if (tested := p_values.notna()).any():
+        adjusted[tested] = holm(p_values[tested].tolist())
+    return adjusted
+
+
+def estimate_of(row: Any) -> Estimate:
+    """The estimate in a row of a table of verdicts.
+
+    Args:
+        row: with `effect`, `low`, `high`, `inner_low`, `inner_high` and `p_value`, such as one of `itertuples`.
+    """
+    return Estimate(row.effect, row.low, row.high, (row.inner_low, row.inner_high), row.p_value)
 
 
 def paired_p_value(values: np.ndarray) -> float:

@@ -10,7 +10,7 @@ from scipy.ndimage import median_filter
 
 from nbutils.evaluation.words import Estimate, equivalence_test, inner_level, judge, t_interval, two_way_residuals
 from nbutils.experiments.early import ASKED, EARLY_RULES, EarlyRules
-from nbutils.experiments.effects import paired_p_value
+from nbutils.experiments.effects import estimate_of, paired_p_value
 from nbutils.second.questions import PROTOCOL
 from nbutils.stats import (
     bootstrap_interval,
@@ -264,7 +264,7 @@ def _of(estimate: Estimate) -> dict[str, float]:
 def _word(row: Any, rules: EarlyRules) -> str:
     if row.networks < rules.least * row.of:
         return "not measurable"
-    estimate = Estimate(row.effect, row.low, row.high, (row.inner_low, row.inner_high), row.p_value)
+    estimate = estimate_of(row)
     first = row.question == QUESTIONS[0]
     limit, direction = (rules.octaves, -1) if first else (rules.lead, ASKED[row.measure])
     return judge(estimate, limit, direction=direction, bound=limit, adjusted=row.adjusted)

@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from nbutils.evaluation.words import Estimate, equivalence_test, judge, t_interval
+from nbutils.evaluation.words import equivalence_test, judge, t_interval
 from nbutils.experiments.causes import BASE, DATASETS, LABELS
-from nbutils.experiments.effects import paired_p_value, sound_trials
+from nbutils.experiments.effects import estimate_of, holm_adjusted, paired_p_value, sound_trials
 from nbutils.experiments.trials import Trial, trial_seconds
 from nbutils.runs.spec import RunSpec
 from nbutils.second.networks import ARCHITECTURE_EPOCHS, ARCHITECTURE_IMAGES, ARCHITECTURE_SEEDS, ARCHITECTURES
-from nbutils.stats import holm, sign_flip
+from nbutils.stats import sign_flip
 from nbutils.support.provenance import digest_of
 
 __all__ = [
@@ -263,10 +262,7 @@ def lesion_verdicts(
             known = {"dataset": dataset, "condition": condition, "question": name}
             rows.append({**known, **found, "lacking": there - found["sets"], "threshold": question.threshold})
     found = pd.DataFrame(rows)
-    tested = found["p_value"].notna()
-    found["adjusted"] = np.nan
-    if tested.any():
-        found.loc[tested, "adjusted"] = holm(found.loc[tested, "p_value"].tolist())
+    found["adjusted"] = holm_adjusted(found["p_value"])
     found["word"] = [_word(row) for row in found.itertuples()]
     return found
 
@@ -284,7 +280,7 @@ def _row(differences: pd.DataFrame, threshold: float, rules: LesionRules) -> dic
 
 
 def _word(row: object) -> str:
-    estimate = Estimate(row.effect, row.low, row.high, (row.inner_low, row.inner_high), row.p_value)
+    estimate = estimate_of(row)
     return judge(estimate, row.threshold, bound=row.threshold, adjusted=row.adjusted)
 
 

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 import pandas as pd
 
-from nbutils.evaluation.words import Estimate, equivalence_test, judge, t_interval
-from nbutils.experiments.effects import LEAST, paired_p_value, sound_trials
-from nbutils.stats import holm
+from nbutils.evaluation.words import equivalence_test, judge, t_interval
+from nbutils.experiments.effects import LEAST, estimate_of, holm_adjusted, paired_p_value, sound_trials
 
 __all__ = [
     "PRUNING_RULES",
@@ -316,10 +315,7 @@ def pruning_verdicts(table: pd.DataFrame, rules: PruningRules = PRUNING_RULES) -
         for rule in dict.fromkeys(part.loc[part["rule"] != UNPRUNED, "rule"])
     ]
     found = pd.DataFrame(rows)
-    found["adjusted"] = np.nan
-    tested = found["p_value"].notna()
-    if tested.any():
-        found.loc[tested, "adjusted"] = holm(found.loc[tested, "p_value"].tolist())
+    found["adjusted"] = holm_adjusted(found["p_value"])
     found["word"] = [_word(row, rules) for row in found.itertuples()]
     return found
 
@@ -335,7 +331,7 @@ def _estimate(values: pd.Series, rules: PruningRules) -> dict[str, float]:
 
 
 def _word(row: object, rules: PruningRules) -> str:
-    estimate = Estimate(row.effect, row.low, row.high, (row.inner_low, row.inner_high), row.p_value)
+    estimate = estimate_of(row)
     return judge(estimate, rules.threshold, bound=rules.bound, adjusted=row.adjusted)
 
 

@@ -13,6 +13,7 @@ from nbutils.experiments.causes import (
     chosen_dose,
     dose_table,
 )
+from nbutils.experiments.figures import dose_figure
 
 SEEDS = 10
 
@@ -122,3 +123,15 @@ def test_no_effect_is_seldom_called_one():
     wrong = np.mean([table["word"].isin(["supported", "contradicted"]).any() for table in found])
     assert wrong < 0.08
     assert not any((table["verdict"] == "a cause").any() for table in found)
+
+
+def test_the_figure_has_a_line_per_penalty_through_the_means():
+    doses = dose_table(world(slope=0.2)).assign(dataset="d")
+    figure = dose_figure(doses, ["modularity", "accuracy"], {"d": "D"})
+    (first,), (second,) = np.array(figure.axes).reshape(2, 1)
+    assert (first.get_title("left"), second.get_xlabel()) == ("D", "coefficient")
+    lines = {line.get_label(): line for line in second.lines}
+    means = doses[doses["condition"] == "modularity"].groupby("dose")["accuracy"].mean()
+    assert {*PUSHED, *CONTROLS} <= set(lines)
+    assert lines["modularity"].get_ydata() == pytest.approx(means.to_numpy())
+    assert lines["modularity"].get_xdata().tolist() == sorted([*COEFFICIENTS, 0.0])
