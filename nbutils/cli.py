@@ -268,13 +268,13 @@ def add_experiment_command(commands: argparse._SubParsersAction) -> None:
 
 def _experiment(options: argparse.Namespace) -> int:
     from nbutils.experiments.designs import EXPERIMENTS, experiment_trials
-    from nbutils.experiments.trials import compute_trials, missing_trials
+    from nbutils.study.cases import compute_cases, missing_cases
 
     trials = experiment_trials(options.experiment, options.datasets, options.seeds)
     experiment = EXPERIMENTS[options.experiment]
     jobs = options.jobs or default_jobs()
     path = options.into / f"{options.experiment}.parquet"
-    missing = missing_trials(trials, path)
+    missing = missing_cases(trials, path)
     print(f"Experiment {options.experiment}: {len(trials)} networks; store: {store_folder()}")
     left = experiment.seconds(missing) / min(jobs, max(1, len(missing)))
     print(f"Missing: {len(missing)} networks, about {duration(left)} with {jobs} jobs.", flush=True)
@@ -282,7 +282,7 @@ def _experiment(options: argparse.Namespace) -> int:
         return 0
     options.into.mkdir(parents=True, exist_ok=True)
     with Reporter(jobs, what="networks") as progress:
-        table = compute_trials(trials, path, jobs, progress, experiment.rows)
+        table = compute_cases(trials, path, experiment.rows, jobs, progress)
     first = table.drop_duplicates("settings")  # a network as it was trained, before its other states
     failed, degenerate = int((first["reason"] != "").sum()), int((first["degenerate"] == 1).sum())
     print(f"Table: {path}: {len(first)} networks, {failed} failed, {degenerate} degenerate.")

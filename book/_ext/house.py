@@ -26,6 +26,7 @@ ROOMS = (
     "sweeps",
     "own",
     "experiments",
+    "truth",
     "second",
     "study",
     "runs",

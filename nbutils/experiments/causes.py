@@ -162,7 +162,7 @@ def dose_table(table: pd.DataFrame) -> pd.DataFrame:
     """Trials of one data set and label condition with the shared dose 0 as a row of every penalty.
 
     Args:
-        table: see :func:`nbutils.experiments.trials.compute_trials`; sound networks only.
+        table: see :func:`nbutils.study.cases.compute_cases`; sound networks only.
     """
     none = table[table["condition"] == "none"]
     zeros = [none.assign(condition=name, dose=0.0) for name in (*PUSHED, *CONTROLS)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from nbutils.experiments.causes import cause_rows, cause_trials
 from nbutils.experiments.conditions import condition_trials
@@ -15,7 +16,8 @@ from nbutils.experiments.early import early_rows, early_seconds, early_trials
 from nbutils.experiments.lesions import lesion_seconds, lesion_trials
 from nbutils.experiments.pruning import pruning_rows, pruning_seconds, pruning_trials
 from nbutils.experiments.silenced_sets import lesion_rows
-from nbutils.experiments.trials import Rows, Trial, trial_rows, trial_seconds
+from nbutils.experiments.trials import trial_rows, trial_seconds
+from nbutils.study.cases import Case, Rows
 from nbutils.support.checks import shown
 
 __all__ = ["EXPERIMENTS", "TABLES", "Experiment", "experiment_trials"]
@@ -33,9 +35,9 @@ class Experiment:
         seconds: about how long some networks take on one processor.
     """
 
-    trials: Callable[..., list[Trial]]
+    trials: Callable[..., list[Case]]
     rows: Rows = trial_rows
-    seconds: Callable[[Sequence[Trial]], float] = trial_seconds
+    seconds: Callable[[Sequence[Any]], float] = trial_seconds
 
 
 EXPERIMENTS: Mapping[str, Experiment] = {
@@ -47,7 +49,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 }
 
 
-def experiment_trials(name: str, datasets: Sequence[str] | None = None, seeds: int | None = None) -> list[Trial]:
+def experiment_trials(name: str, datasets: Sequence[str] | None = None, seeds: int | None = None) -> list[Case]:
     """The networks of an experiment, those that matter first.
 
     Args:

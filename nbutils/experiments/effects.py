@@ -61,7 +61,7 @@ def condition_effects(table: pd.DataFrame, columns: Sequence[str] = SHOWN) -> pd
     and a two-sided t test, corrected by Holm over all conditions, data sets and columns together.
 
     Args:
-        table: see :func:`nbutils.experiments.trials.compute_trials`.
+        table: see :func:`nbutils.study.cases.compute_cases`.
         columns: of the table.
 
     Returns:

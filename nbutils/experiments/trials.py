@@ -1,21 +1,17 @@
-"""Trials of an experiment: networks with a condition, what is measured on each, and the table of all.
+"""Trials of an experiment: networks with a condition, and what is measured on each.
 
-A trial has one row of its table, or several where one network is looked at in more than one state.
-A table is written while networks finish, and what it holds is kept whatever machine and code made it: an experiment
-that is interrupted, or goes on elsewhere, trains only what its table lacks.
+A trial has one row of its table, or several where one network is looked at in more than one state. Tables grow as
+`nbutils.study.cases` says.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import softmax
 
 from nbutils.activations import class_means
@@ -29,25 +25,15 @@ from nbutils.runs.run import Run, run_address, run_once
 from nbutils.runs.spec import RunSpec
 from nbutils.second.networks import settings_digest
 from nbutils.second.questions import PROTOCOL
-from nbutils.study.study import run_stacks
-from nbutils.support.code import code_digest
-from nbutils.support.files import is_file, read_parquet, replace_file
-from nbutils.support.machine import default_jobs
-from nbutils.support.provenance import digest_of, environment
-from nbutils.support.store import Store
+from nbutils.support.provenance import digest_of
 
 __all__ = [
     "OUTCOMES",
-    "Rows",
     "Trial",
-    "compute_trials",
     "graph_outcomes",
     "is_degenerate",
-    "kept_rows",
     "measured",
-    "missing_trials",
     "outcomes",
-    "read_trials",
     "trial_facts",
     "trial_row",
     "trial_rows",
@@ -100,12 +86,15 @@ class Trial:
         return digest_of({"settings": settings_digest(self.run), "neurons": self.size})
 
     @property
+    def identity(self) -> dict[str, Any]:
+        """By what a store knows the trial."""
+        own = {"condition": self.condition, "dose": self.dose, "neurons": self.neurons}
+        return {"run": run_address(self.run), **own}
+
+    @property
     def size(self) -> int:
         """Neurons of every graph."""
         return self.neurons or round(PROTOCOL.matched * sum(hidden_widths(self.run.model)))
-
-
-Rows = Callable[[Trial], list[dict[str, Any]]]
 
 
 def outcomes(look: Look) -> dict[str, float]:
@@ -258,36 +247,6 @@ def is_degenerate(look: Look) -> bool:
     return bool(look.dead > PROTOCOL.degenerate or not above)
 
 
-def kept_rows(trial: Trial, rows: Rows = trial_rows) -> list[dict[str, Any]]:
-    """Rows of a network, from the store if it has them and the code that makes them is still the same.
-
-    Args:
-        trial: one network.
-        rows: what makes its rows, a function of a module: dictionaries of what JSON can hold, one per state that is
-            looked at, with the trial's `settings` in each.
-    """
-    store, where, code = Store("trials"), _address(trial, rows), _code(rows)
-    record = store.read(where)
-    if record is None or record["code"] != code:
-        with store.lock(where):
-            record = {"code": code, "rows": rows(trial)}
-            store.write(where, record, replace=True)
-    return record["rows"]
-
-
-def _address(trial: Trial, rows: Rows) -> str:
-    own = {"run": run_address(trial.run), "condition": trial.condition, "dose": trial.dose, "neurons": trial.size}
-    return digest_of({**own, "rows": _name(rows), "environment": environment()})
-
-
-def _name(rows: Rows) -> str:
-    return f"{rows.__module__}.{rows.__qualname__}"
-
-
-def _code(rows: Rows) -> str:
-    return code_digest(_name(rows))
-
-
 # Seconds of one processor, as they were on the machine that made the first table: of a network, and of a million
 # examples that it sees in training, without and with a penalty.
 FIXED, MILLION, PUSHED = 2.5, 30.0, 60.0
@@ -305,87 +264,3 @@ def trial_seconds(trials: Sequence[Trial]) -> float:
         seen = trial.run.epochs * len(load_dataset(trial.run.dataset).train_true) / 1e6
         total += FIXED + seen * (PUSHED if trial.run.penalty != "none" else MILLION)
     return total
-
-
-def missing_trials(trials: Sequence[Trial], path: Path) -> list[Trial]:
-    """Trials that a table lacks.
-
-    Args:
-        trials: a design.
-        path: the table; it need not be there.
-    """
-    there = set(read_trials(path)["settings"]) if is_file(path) else set()
-    return [one for one in trials if one.settings not in there]
-
-
-def compute_trials(
-    trials: Sequence[Trial],
-    path: Path,
-    jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    rows: Rows = trial_rows,
-) -> pd.DataFrame:
-    """Train and measure what a table lacks, and write it as networks finish.
-
-    Args:
-        trials: a design, in the order of importance.
-        path: of the table. Rows of trials that are no part of the design are refused, not dropped.
-        jobs: processes; None means one per core.
-        progress: called with (finished, missing).
-        rows: what makes the rows of a network, see :func:`kept_rows`; a table has all of them or none.
-
-    Returns:
-        The table.
-
-    Raises:
-        ValueError: the table is damaged, or holds rows that the design lacks.
-        RuntimeError: a network was cut off three times; what finished is kept.
-    """
-    known, missing = {one.settings for one in trials}, missing_trials(trials, path)
-    if is_file(path) and (foreign := set(read_trials(path)["settings"]) - known):
-        raise ValueError(
-            f"{path} holds {len(foreign)} networks that are no part of this experiment; write into another folder"
-        )
-    work, save = partial(_make, rows), partial(_write, trials, missing, path, rows)
-    run_stacks(work, [(one,) for one in missing], jobs or default_jobs(), rows.__module__, progress, save)
-    return read_trials(path)
-
-
-def _make(rows: Rows, stack: Sequence[Trial]) -> None:
-    for trial in stack:
-        kept_rows(trial, rows)
-
-
-def _is_there(trial: Trial, rows: Rows) -> bool:
-    record = Store("trials").read(_address(trial, rows))
-    return record is not None and record["code"] == _code(rows)
-
-
-def _write(trials: Sequence[Trial], missing: Sequence[Trial], path: Path, rows: Rows) -> None:
-    """The rows that were there, and of those that were missing what the store has by now; in the design's order."""
-    there = [one for one in missing if _is_there(one, rows)]
-    made = pd.DataFrame([row for one in there for row in kept_rows(one, rows)])
-    if is_file(path):
-        held = read_trials(path)
-        made = pd.concat([held[~held["settings"].isin(set(made.get("settings", ())))], made], ignore_index=True)
-    if made.empty:
-        return
-    place = {one.settings: number for number, one in enumerate(trials)}
-    made = made.sort_values("settings", key=lambda column: column.map(place), kind="stable", ignore_index=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, made.to_parquet(index=False, compression="zstd"))
-
-
-def read_trials(path: Path) -> pd.DataFrame:
-    """Read a table of trials.
-
-    Raises:
-        FileNotFoundError: it is missing; says how to make it.
-        ValueError: it is damaged.
-    """
-    if not is_file(path):
-        raise FileNotFoundError(f"{path} is missing; run python -m nbutils experiment {path.stem}")
-    try:
-        return read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from None

@@ -27,7 +27,7 @@ from nbutils.experiments.leads import (
     lagged_correlations,
     lead_estimate,
 )
-from nbutils.experiments.trials import Trial, compute_trials, missing_trials, outcomes, read_trials
+from nbutils.experiments.trials import Trial, outcomes
 from nbutils.measures import MeasureSpec, measure_matched
 from nbutils.runs.looks import look_at
 from nbutils.runs.recording import watch_training
@@ -35,6 +35,7 @@ from nbutils.runs.run import run_address, run_once
 from nbutils.runs.spec import RunSpec
 from nbutils.second.questions import PROTOCOL
 from nbutils.stats import correlation, holm
+from nbutils.study.cases import compute_cases, missing_cases, read_cases
 
 SMALL = {"model": "mlp:24-16", "epochs": 2, "batch_size": 300, "every_epoch": False}
 IMAGES = {"model": "vgg:4-8", "epochs": 2, "batch_size": 300, "every_epoch": False}
@@ -155,16 +156,16 @@ def test_a_table_has_all_rows_of_a_network_or_none(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compute_trials(design, path, jobs=1, progress=stop, rows=early_rows)
-    first = read_trials(path)
+        compute_cases(design, path, early_rows, jobs=1, progress=stop)
+    first = read_cases(path)
     assert first["settings"].value_counts().to_dict() == {one.settings: 11 for one in design[:2]}
     first.assign(machine="another").to_parquet(path)
-    assert missing_trials(design, path) == design[2:]
-    table = compute_trials(design, path, jobs=1, rows=early_rows)
+    assert missing_cases(design, path) == design[2:]
+    table = compute_cases(design, path, early_rows, jobs=1)
     assert table["settings"].drop_duplicates().tolist() == [one.settings for one in design]
     assert table["step"].tolist() == list(range(11)) * 3
     assert (table["machine"][:22] == "another").all()
-    assert missing_trials(design, path) == []
+    assert missing_cases(design, path) == []
 
 
 def test_the_command_makes_a_table_with_a_row_for_each_step(tmp_path, capsys, monkeypatch):
@@ -174,7 +175,7 @@ def test_the_command_makes_a_table_with_a_row_for_each_step(tmp_path, capsys, mo
     assert "Missing: 2 networks" in capsys.readouterr().out
     assert main(asked) == 0
     assert "early.parquet: 2 networks, 0 failed" in capsys.readouterr().out
-    assert read_trials(tmp_path / "early.parquet")["step"].tolist() == [*range(7)] * 2
+    assert read_cases(tmp_path / "early.parquet")["step"].tolist() == [*range(7)] * 2
 
 
 def test_failed_networks_are_told_and_left_out(monkeypatch):

@@ -30,12 +30,13 @@ from nbutils.experiments.conditions import (
 )
 from nbutils.experiments.designs import EXPERIMENTS, experiment_trials
 from nbutils.experiments.effects import condition_effects, paired
-from nbutils.experiments.trials import OUTCOMES, Trial, compute_trials, missing_trials, read_trials, trial_row
+from nbutils.experiments.trials import OUTCOMES, Trial, trial_row, trial_rows
 from nbutils.runs.looks import look_at
 from nbutils.runs.run import run_once
 from nbutils.runs.spec import RunSpec
 from nbutils.second.candidates import CANDIDATES
 from nbutils.stats import holm
+from nbutils.study.cases import compute_cases, missing_cases, read_cases
 
 SMALL = {"model": "mlp:24-16", "epochs": 2, "every_epoch": False}
 
@@ -106,7 +107,7 @@ def test_the_command_plans_computes_and_goes_on(tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "mine").exists()
     assert main(asked) == 0
     assert "cause.parquet: 17 networks, 0 failed" in capsys.readouterr().out
-    table = read_trials(tmp_path / "mine" / "cause.parquet")
+    table = read_cases(tmp_path / "mine" / "cause.parquet")
     assert set(table["condition"]) == {"none", *PUSHED, *CONTROLS, *REGULARISERS}
     assert main([*asked, "--plan"]) == 0
     assert "Missing: 0 networks" in capsys.readouterr().out
@@ -145,20 +146,20 @@ def test_a_row_says_all_that_a_reader_needs():
 
 def test_a_table_keeps_what_it_holds_and_adds_what_is_missing(tmp_path, monkeypatch):
     path, design = tmp_path / "small.parquet", small(4)
-    compute_trials(design[:2], path, jobs=1)
-    first = read_trials(path)
+    compute_cases(design[:2], path, trial_rows, jobs=1)
+    first = read_cases(path)
     elsewhere = first.assign(machine="another", accuracy=0.125)  # computed on a machine whose store is not here
     elsewhere.to_parquet(path)
-    assert missing_trials(design, path) == design[2:]
+    assert missing_cases(design, path) == design[2:]
     made = []
     original = module.trial_row
     monkeypatch.setattr(module, "trial_row", lambda trial: made.append(trial) or original(trial))
-    table = compute_trials(design, path, jobs=1)
+    table = compute_cases(design, path, trial_rows, jobs=1)
     assert not set(made) & set(design[:2])
     assert table["settings"].tolist() == [one.settings for one in design]
     assert (table["machine"][:2] == "another").all()
     assert (table["accuracy"][:2] == 0.125).all()
-    assert missing_trials(design, path) == []
+    assert missing_cases(design, path) == []
 
 
 def test_interrupted_work_is_in_the_table(tmp_path):
@@ -169,29 +170,29 @@ def test_interrupted_work_is_in_the_table(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compute_trials(design, path, jobs=1, progress=stop)
-    assert len(read_trials(path)) == 2
-    assert len(compute_trials(design, path, jobs=1)) == 3
+        compute_cases(design, path, trial_rows, jobs=1, progress=stop)
+    assert len(read_cases(path)) == 2
+    assert len(compute_cases(design, path, trial_rows, jobs=1)) == 3
 
 
 def test_a_table_of_something_else_is_not_written_over(tmp_path):
     path = tmp_path / "other.parquet"
-    compute_trials(small(1), path, jobs=1)
+    compute_cases(small(1), path, trial_rows, jobs=1)
     before = path.read_bytes()
     with pytest.raises(ValueError, match="holds 1 networks that are no part of this experiment"):
-        compute_trials(small(1, epochs=1), path, jobs=1)
+        compute_cases(small(1, epochs=1), path, trial_rows, jobs=1)
     assert path.read_bytes() == before
     path.write_bytes(b"PAR1 and nothing more")
     with pytest.raises(ValueError, match="is damaged"):
-        compute_trials(small(1), path, jobs=1)
+        compute_cases(small(1), path, trial_rows, jobs=1)
     with pytest.raises(FileNotFoundError, match="run python -m nbutils experiment gone"):
-        read_trials(tmp_path / "gone.parquet")
+        read_cases(tmp_path / "gone.parquet")
 
 
 def test_failed_and_degenerate_networks_are_told(tmp_path):
     path = tmp_path / "bad.parquet"
     design = [*small(1, learning_rate=1e30), *small(1, l1=10.0, seed=1)]
-    table = compute_trials(design, path, jobs=1)
+    table = compute_cases(design, path, trial_rows, jobs=1)
     assert "training diverged" in table["reason"][0]
     assert np.isnan(table["accuracy"][0])
     assert table["degenerate"][1] == 1

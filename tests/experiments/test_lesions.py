@@ -32,11 +32,11 @@ from nbutils.experiments.lesions import (
     specificities,
 )
 from nbutils.experiments.silenced_sets import Subject, control_sets, lesion_rows, set_rows
-from nbutils.experiments.trials import compute_trials
 from nbutils.own.lesions import lesion
 from nbutils.own.measure import Looker, looked_at
 from nbutils.second.networks import networks_of
 from nbutils.stats import holm
+from nbutils.study.cases import compute_cases
 
 LAYERS = np.repeat([1, 2], [60, 40])
 POOL = np.ones(100, dtype=bool)
@@ -199,10 +199,10 @@ def test_rows_of_a_network(small):
 
 def test_the_command_writes_rows_and_goes_on(tmp_path, small, capsys):
     path = tmp_path / "lesions.parquet"
-    table = compute_trials([small], path, jobs=1, rows=lesion_rows)
+    table = compute_cases([small], path, lesion_rows, jobs=1)
     assert len(table) > 30
     before = path.read_bytes()
-    assert len(compute_trials([small], path, jobs=1, rows=lesion_rows)) == len(table)
+    assert len(compute_cases([small], path, lesion_rows, jobs=1)) == len(table)
     assert path.read_bytes() == before
     assert (
         main(["experiment", "lesions", "--datasets", "digits", "--seeds", "2", "--into", str(tmp_path), "--plan"]) == 0

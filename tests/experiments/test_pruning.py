@@ -26,12 +26,13 @@ from nbutils.experiments.pruning import (
     strata_of,
     together,
 )
-from nbutils.experiments.trials import OUTCOMES, Trial, graph_outcomes, read_trials, trial_row
+from nbutils.experiments.trials import OUTCOMES, Trial, graph_outcomes, trial_row
 from nbutils.runs.looks import look_at
 from nbutils.runs.pruning import PRUNINGS, pruned
 from nbutils.runs.run import run_once
 from nbutils.runs.spec import RunSpec
 from nbutils.stats import holm
+from nbutils.study.cases import read_cases
 
 SMALL = {"model": "mlp:24-16", "epochs": 3, "every_epoch": False}
 
@@ -183,13 +184,13 @@ def test_the_command_makes_a_table_and_goes_on(tmp_path, capsys, monkeypatch):
     assert "Missing: 2 networks, about" in capsys.readouterr().out
     assert main(asked) == 0
     assert "pruning.parquet: 2 networks, 0 failed" in capsys.readouterr().out
-    table = read_trials(tmp_path / "mine" / "pruning.parquet")
+    table = read_cases(tmp_path / "mine" / "pruning.parquet")
     each = 2 + 2 * len(PRUNINGS)
     assert table["seed"].tolist() == [0] * each + [1] * each
     assert table.groupby("seed")["rule"].apply(tuple).nunique() == 1
     table[table["seed"] == 1].assign(machine="another").to_parquet(tmp_path / "mine" / "pruning.parquet")
     assert main(asked) == 0
-    again = read_trials(tmp_path / "mine" / "pruning.parquet")
+    again = read_cases(tmp_path / "mine" / "pruning.parquet")
     assert again["seed"].tolist() == table["seed"].tolist()
     assert (again["machine"] == "another").sum() == each
 
