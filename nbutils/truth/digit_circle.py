@@ -44,8 +44,8 @@ class CircleRules:
 
     References:
         Gupta, Osbert and Solar-Lezama (2023), arXiv:2302.01976: 100 x 100 pixels, 3 to 6 distinct digits of ten, radius
-        of at least 20, a shift of at most 3, the gap, half the mean ink before and 5 % after stamping. The shapes of the
-        digits, the largest radius and the place of the centre are this project's own.
+        of at least 20, a shift of at most 3, the gap, half the mean ink before and 5 % after stamping. The shapes of
+        the digits, the largest radius and the place of the centre are this project's own.
     """
 
     size: int
@@ -99,11 +99,10 @@ class CircleDraws:
 
 def draw_circles(rules: CircleRules, rng: np.random.Generator, count: int) -> CircleDraws:
     """All that is random about `count` pictures."""
-    height, width = rules.glyphs.shape[1:]
+    size = np.array(rules.glyphs.shape[1:])
     radius = rng.integers(rules.least_radius, rules.most_radius + 1, size=count)
     reach = radius[:, None] + rules.shift
-    low = reach + [height // 2, width // 2]
-    high = rules.size - reach - [height - height // 2, width - width // 2]
+    low, high = reach + size // 2, rules.size - reach - (size - size // 2)
     return CircleDraws(
         number=rng.integers(rules.fewest, rules.most + 1, size=count),
         digits=rng.permuted(np.tile(np.arange(10), (count, 1)), axis=1),
@@ -130,12 +129,12 @@ def angles_of(draws: CircleDraws) -> np.ndarray:
 
 def render(rules: CircleRules, draws: CircleDraws) -> MotifBatch:
     """The pictures that draws describe, all at once; stamps of a picture are in the order of its target."""
-    height, width = rules.glyphs.shape[1:]
+    size = np.array(rules.glyphs.shape[1:])
     example, place = _in_order(draws)
     digit, angle = draws.digits[example, place], angles_of(draws)[example, place]
     turned = np.stack([SINE[angle], SINE[(angle + TURN // 4) % TURN]], axis=1)  # sine down, cosine to the right
     offset = (draws.radius[example, None] * turned + UNIT // 2) // UNIT
-    corner = draws.centre[example] + offset + draws.shift[example, place] - [height // 2, width // 2]
+    corner = draws.centre[example] + offset + draws.shift[example, place] - size // 2
 
     before, after = rules.chances
     inputs = draws.noise[0] < before
@@ -146,7 +145,7 @@ def render(rules: CircleRules, draws: CircleDraws) -> MotifBatch:
     sequences = np.full((len(inputs), rules.most), END, np.int8)
     first = np.searchsorted(example, example)
     sequences[example, np.arange(len(example)) - first] = digit
-    box = np.stack([corner, corner + [height, width]], axis=2)
+    box = np.stack([corner, corner + size], axis=2)
     return MotifBatch(inputs.view(np.uint8), sequences, example, digit, box)
 
 

@@ -1,7 +1,7 @@
 """The shared form of a task with known motifs: inputs, what they spell, and where every motif lies.
 
-A motif is a small pattern, such as a digit, that occurs in an input at some place; each occurrence is a stamp. A network
-sees inputs and target sequences alone. Motifs and boxes are the truth that its units are held against afterwards.
+A motif is a small pattern, such as a digit, that occurs in an input at some place; each occurrence is a stamp. A
+network sees inputs and target sequences alone. Motifs and boxes are the truth that its units are held against later.
 """
 
 from __future__ import annotations
