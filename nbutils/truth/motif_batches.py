@@ -15,7 +15,7 @@ import numpy as np
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_numpy
 
-__all__ = ["BLOCK", "END", "MotifBatch", "MotifTask", "in_blocks", "join_batches", "part_of_batch"]
+__all__ = ["BLOCK", "END", "MotifBatch", "MotifTask", "block_stream", "in_blocks", "join_batches", "part_of_batch"]
 
 END = -1  # fills sequences after their last word
 BLOCK = 64  # examples that are drawn from one stream of random numbers
@@ -216,6 +216,10 @@ def in_blocks(draw: Draw, count: int, seed: int) -> MotifBatch:
     Raises:
         ValueError: `count` or `seed` is none of these.
     """
-    count, seed = as_count(count, "count"), as_count(seed, "seed", 0, LARGEST_SEED)
-    blocks = [draw(np.random.default_rng([seed, number]), BLOCK) for number in range(-(-count // BLOCK))]
-    return part_of_batch(join_batches(blocks), 0, count)
+    blocks = range(-(-as_count(count, "count") // BLOCK))
+    return part_of_batch(join_batches([draw(block_stream(seed, number), BLOCK) for number in blocks]), 0, count)
+
+
+def block_stream(seed: int, number: int) -> np.random.Generator:
+    """The random numbers from which block `number` of a seed is drawn."""
+    return np.random.default_rng([as_count(seed, "seed", 0, LARGEST_SEED), number])
