@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from filelock import FileLock
 
-from nbutils.pages.publish import book_toc, page_jobs
+from nbutils.pages.publish import book_toc, page_jobs, toc_files
 from nbutils.study.archive import RESULTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,7 +135,7 @@ def pages(book) -> dict[Path, Page]:
 
 def test_every_page_of_the_toc_exists(book, pages):
     toc = book_toc(book.project, book.datasets)
-    files = [toc["root"], *(c["file"] for part in toc["parts"] for c in part["chapters"])]
+    files = [toc["root"], *toc_files(toc)]
     assert {Path(f"{f}.html") for f in files} <= set(pages)
     assert len(files) > 20
 
