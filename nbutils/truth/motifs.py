@@ -1,4 +1,4 @@
-"""Tasks with known motifs, by name; see :class:`MotifBatch` for what they give."""
+"""Tasks with known motifs, by name; see :class:`nbutils.truth.motif_batches.MotifBatch` for what they give."""
 
 from __future__ import annotations
 
