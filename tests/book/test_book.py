@@ -204,7 +204,21 @@ def test_lists_hold_nothing_but_items(book, pages):
 
 def test_links_are_of_a_kind_that_a_browser_opens(pages):
     kinds = {urlsplit(link).scheme for page in pages.values() for link in page.links}
-    assert kinds <= {"", "http", "https"}, "not tcp: or mailto: of an example in a docstring"
+    assert kinds <= {"", "http", "https", "data"}, "not tcp: or mailto: of an example in a docstring"
+
+
+def test_words_lead_to_the_glossary_and_every_page_says_what_it_was_built_from(book, pages):
+    glossary = {name for name in pages[Path("book/glossary.html")].ids if name.startswith("term-")}
+    assert len(glossary) > 50
+    linked = set()
+    for path in (path for path in pages if path.parts[0] == "book"):
+        text = (book.built / "html" / path).read_text("utf-8")
+        assert 'class="nb-foot"' in text, path
+        linked |= set(re.findall(r'class="nb-term[^"]*" href="[^"#]*#([^"]+)"', text))
+    assert linked <= glossary
+    assert len(linked) > len(glossary) / 2
+    scorer = (book.built / "html/_static/language_data.js").read_text("utf-8")
+    assert "book/glossary" in scorer, "the search puts meanings first"
 
 
 def test_the_first_page_has_a_link_where_nothing_is_followed_by_itself(pages):
