@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nbutils.support.arguments import checked
-from nbutils.support.checks import as_count, as_numpy
+from nbutils.support.checks import as_count, as_labels, as_numpy
 
 __all__ = ["BLOCK", "END", "MotifBatch", "MotifTask", "block_stream", "in_blocks", "join_batches", "part_of_batch"]
 
@@ -87,8 +87,9 @@ def _require_inputs(inputs: np.ndarray) -> None:
 def _as_sequences(sequences: np.ndarray, examples: int) -> np.ndarray:
     if sequences.ndim != 2 or len(sequences) != examples:
         raise ValueError(f"sequences must have shape ({examples}, longest), received {sequences.shape}")
-    whole = sequences.astype(np.int8)
-    if (whole != sequences).any() or (whole < END).any():
+    numbers = as_labels(sequences.ravel(), None, "sequences").reshape(sequences.shape)
+    whole = numbers.astype(np.int8)
+    if (whole != numbers).any() or (whole < END).any():
         raise ValueError(f"sequences must hold whole numbers from {END} to 127, received others")
     ended = whole == END
     if (ended[:, :-1] & ~ended[:, 1:]).any():

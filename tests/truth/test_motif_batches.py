@@ -31,6 +31,7 @@ def same(one: MotifBatch, other: MotifBatch) -> bool:
         ({"sequences": [[3, -1]]}, r"sequences must have shape \(2, longest\), received \(1, 2\)"),
         ({"sequences": [[-1, 3], [0, 1]]}, "sequences must be filled with -1 after their last word only"),
         ({"sequences": [[3, -2], [0, 1]]}, "sequences must hold whole numbers from -1 to 127"),
+        ({"sequences": [[np.nan, -1], [0, 1]]}, "sequences must be integers, received dtype float64"),
         ({"sequences": [[300, -1], [0, 1]]}, "sequences must hold whole numbers from -1 to 127"),
         ({"example": [0, 1, 2]}, "example must rise within 0 to 1"),
         ({"example": [1, 0, 1]}, "example must rise within 0 to 1"),
