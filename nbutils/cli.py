@@ -257,7 +257,7 @@ def add_experiment_command(commands: argparse._SubParsersAction) -> None:
         "trained further), with a row for each state. The table is written while networks finish, and what it holds is "
         "kept: an experiment can be stopped at any time and goes on where it stopped.",
     )
-    experiment.add_argument("experiment", help="conditions, cause, early, lesions or pruning")
+    experiment.add_argument("experiment", help="conditions, cause, early, lesions, pruning or planted")
     experiment.add_argument("--datasets", nargs="+", metavar="NAME", help="default: those of the book")
     experiment.add_argument("--seeds", type=positive, help="networks of each condition or dose (default: the book's)")
     experiment.add_argument("--jobs", type=positive, help="processes (default: one per core)")

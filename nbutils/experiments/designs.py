@@ -19,6 +19,7 @@ from nbutils.experiments.silenced_sets import lesion_rows
 from nbutils.experiments.trials import trial_rows, trial_seconds
 from nbutils.study.cases import Case, Rows
 from nbutils.support.checks import shown
+from nbutils.truth.design import planted_cases, planted_rows, planted_seconds
 
 __all__ = ["EXPERIMENTS", "TABLES", "Experiment", "experiment_trials"]
 
@@ -46,6 +47,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "early": Experiment(early_trials, early_rows, early_seconds),
     "lesions": Experiment(lesion_trials, lesion_rows, lesion_seconds),
     "pruning": Experiment(pruning_trials, pruning_rows, pruning_seconds),
+    "planted": Experiment(planted_cases, planted_rows, planted_seconds),
 }
 
 
