@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from nbutils.truth.swaps import dependence, sides, swap_effect
 
 __all__ = ["STATES", "PlantedCase", "planted_cases", "planted_rows", "planted_seconds"]
 
-SEEDS = 20
+SEEDS, BLOCK = 20, 10  # of each task; so many of all tasks come before any more
 SECONDS = 8.0  # of one processor, a network
 BINS = 10  # of the histogram of dependence
 DRAWS = 8  # of half of the neurons, for the book's measure
@@ -83,7 +84,7 @@ class PlantedCase:
 
 
 def planted_cases(datasets: Sequence[str] | None = None, seeds: int | None = None, **changes: Any) -> list[PlantedCase]:
-    """All networks of the experiment *planted*, the tasks that decide first.
+    """All networks of the experiment *planted*, in blocks of ten seeds, within which the tasks that decide come first.
 
     Args:
         datasets: names of data sets of grey images; None takes MNIST.
@@ -96,7 +97,9 @@ def planted_cases(datasets: Sequence[str] | None = None, seeds: int | None = Non
         (20, 'independent', 1)
     """
     names, count = datasets or ("mnist",), SEEDS if seeds is None else seeds
-    return [PlantedCase(task, name, seed, **changes) for name in names for task in TASKS for seed in range(count)]
+    blocks = [range(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK)]
+    each = product(names, blocks, TASKS)
+    return [PlantedCase(task, name, seed, **changes) for name, block, task in each for seed in block]
 
 
 def planted_seconds(cases: Sequence[Any]) -> float:
