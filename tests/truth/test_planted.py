@@ -115,7 +115,7 @@ def test_halves_share_no_weight(rng):
     inputs = rng.normal(size=(200, 10)).astype(np.float32)
     targets = (inputs[:, [0, 9]] > 0).astype(int)
     first = np.arange(10) < 5
-    network = train_heads(inputs, targets, 0, epochs=30, widths=(16, 8), first=first)
+    network = train_heads(inputs, targets, 0, epochs=200, widths=(16, 8), first=first)
     assert (network.answers(inputs) == targets).mean() > 0.9
     moved = inputs.copy()
     moved[:, 5:] = rng.normal(size=(200, 5))
