@@ -13,6 +13,7 @@ from benchmarks.gpu import gpu
 from benchmarks.graphs import cofiring, communities, snapshots
 from benchmarks.growth import blocks, growth
 from benchmarks.harness import Comparison, Curve, table, write_json
+from benchmarks.motifs import motifs
 from benchmarks.notebooks import notebook_overhead
 from benchmarks.own import own
 from benchmarks.processor import about, features, kind, slug
@@ -34,6 +35,7 @@ GROUPS: dict[str, Callable[[bool], Sequence[Comparison | Curve]]] = {
     "blocks": blocks,
     "growth": growth,
     "own": own,
+    "motifs": motifs,
     "gpu": gpu,
     "first": first_snapshot,
     "notebooks": notebook_overhead,

@@ -160,17 +160,20 @@ def code_lines(cell: dict) -> list[str]:
     return [line for line in "".join(cell["source"]).split("\n") if line.strip() and not line.strip().startswith("#")]
 
 
+def argument(cells: list[dict]) -> list[dict]:
+    """The code cells that a page reasons with: all but solutions of exercises."""
+    return [c for c in cells if c["cell_type"] == "code" and "solution" not in _tags(c)]
+
+
 def words_per_line(cells: list[dict]) -> float:
     """Words of prose for each line of code, hidden cells counted."""
     prose = " ".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
-    return len(re.findall(r"\w[\w'’-]*", prose)) / max(
-        1, sum(len(code_lines(c)) for c in cells if c["cell_type"] == "code")
-    )
+    return len(re.findall(r"\w[\w'’-]*", prose)) / max(1, sum(len(code_lines(c)) for c in argument(cells)))
 
 
 def hidden_share(cells: list[dict]) -> float:
     """Share of the code lines that a reader has to unfold."""
-    code = [c for c in cells if c["cell_type"] == "code"]
+    code = argument(cells)
     hidden = sum(len(code_lines(c)) for c in code if {"hide-input", "hide-cell", "remove-input"} & _tags(c))
     return hidden / max(1, sum(len(code_lines(c)) for c in code))
 

@@ -14,12 +14,12 @@ from nbutils.experiments.causes import cause_rows, cause_trials
 from nbutils.experiments.conditions import condition_trials
 from nbutils.experiments.early import early_rows, early_seconds, early_trials
 from nbutils.experiments.lesions import lesion_seconds, lesion_trials
+from nbutils.experiments.planted import planted_cases, planted_rows, planted_seconds
 from nbutils.experiments.pruning import pruning_rows, pruning_seconds, pruning_trials
 from nbutils.experiments.silenced_sets import lesion_rows
 from nbutils.experiments.trials import trial_rows, trial_seconds
 from nbutils.study.cases import Case, Rows
 from nbutils.support.checks import shown
-from nbutils.truth.design import planted_cases, planted_rows, planted_seconds
 
 __all__ = ["EXPERIMENTS", "TABLES", "Experiment", "experiment_trials"]
 

@@ -37,7 +37,7 @@ from nbutils.sweeps.parameters import (
     template_model,
 )
 
-__all__ = ["PageJob", "book_toc", "page_jobs", "publish"]
+__all__ = ["PageJob", "book_toc", "page_jobs", "publish", "toc_files"]
 
 PAGES = Path("book/pages")
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
@@ -86,7 +86,7 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
         raise ValueError(f"_toc.yml is not valid YAML: {' '.join(str(error).split())}") from None
     datasets, pages = (
         [*datasets, *committed_studies(root)],
-        [path for file in _files(toc) if _is_page(path := Path(file))],
+        [path for file in toc_files(toc) if _is_page(path := Path(file))],
     )
     listed = {path.parent.name for path in pages if _is_dataset(path.parent.name)}
     for name in datasets:
@@ -156,7 +156,7 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int, devi
             f"python -m nbutils study {wrong[0]}"
         )
     jobs, studies = [], [*datasets, *committed_studies(root)]
-    for file in _files(book_toc(root, datasets)):
+    for file in toc_files(book_toc(root, datasets)):
         if not _is_page(path := Path(file)):
             continue
         folder, name = path.parent.name, path.name
@@ -259,8 +259,23 @@ def _finished(notebook: Any, job: PageJob) -> Any:
                 cell.source = re.sub(r"^(# .*)$", rf"\1 — {job.title}", cell.source, count=1, flags=re.MULTILINE)
         elif cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if MIME not in output.get("data", {})]
-    notebook.cells = _without_empty_sections(notebook.cells)
+    notebook.cells = _without_empty_sections(_finding_first(notebook.cells))
     return notebook
+
+
+def _finding_first(cells: list[Any]) -> list[Any]:
+    """Cells with what the one tagged `finding` shows right below the title: a page begins with its answer.
+
+    The code that computes it stays where its numbers are made.
+    """
+    found = [cell for cell in cells if "finding" in cell.metadata.get("tags", []) and cell.get("outputs")]
+    if not found or cells[0].cell_type != "markdown":
+        return cells
+    title, _, rest = cells[0].source.partition("\n")
+    finding = nbformat.v4.new_code_cell(metadata={"tags": ["remove-input"]}, outputs=found[0].outputs)
+    below = nbformat.v4.new_markdown_cell(rest.strip(), id="below-the-finding")
+    finding.id, cells[0].source, found[0].outputs = "finding-first", title, []
+    return [cells[0], finding, below, *cells[1:]]
 
 
 def _without_empty_sections(cells: list[Any]) -> list[Any]:
@@ -274,25 +289,32 @@ def _without_empty_sections(cells: list[Any]) -> list[Any]:
     return [cell for cell in kept if cell.get("outputs", True) or "hide-input" not in cell.metadata.get("tags", [])]
 
 
-def _files(node: Any) -> list[str]:
-    """All `file` entries of a table of contents, in order."""
+def toc_files(node: Any) -> list[str]:
+    """All files of a table of contents or a part of one, in order; those below a page after it."""
     if isinstance(node, list):
-        return [name for item in node for name in _files(item)]
+        return [name for item in node for name in toc_files(item)]
     if isinstance(node, dict):
         own = [node["file"]] if "file" in node else []
-        return own + [name for key, value in node.items() if key != "file" for name in _files(value)]
+        return own + [name for key, value in node.items() if key != "file" for name in toc_files(value)]
     return []
 
 
 def _without(node: Any, datasets: set[str], templates: Sequence[str]) -> Any:
-    """The table of contents without the pages and the parts of some data sets, and without those of some templates."""
+    """The table of contents without the pages and the parts of some data sets, and without those of some templates.
+
+    Pages below one that is left out take its place.
+    """
     if isinstance(node, list):
-        kept = [_without(item, datasets, templates) for item in node]
-        return [item for item in kept if item is not None]
+        kept: list[Any] = []
+        for item in node:
+            slim = _without(item, datasets, templates)
+            kept += slim if isinstance(slim, list) else [slim]
+        return kept
     if isinstance(node, dict):
+        slim = {key: _without(value, datasets, templates) for key, value in node.items()}
+        slim = {key: value for key, value in slim.items() if key != "sections" or value}
         page = Path(node.get("file", ""))
         if page.parent.parent == PAGES and (page.parent.name in datasets or page.name in templates):
-            return None
-        slim = {key: _without(value, datasets, templates) for key, value in node.items()}
-        return None if slim.get("chapters") == [] else slim
+            return slim.get("sections", [])
+        return [] if slim.get("chapters") == [] else slim
     return node

@@ -33,7 +33,7 @@ class Case(Protocol):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """By what a store knows the case: all that its rows depend on but code and environment, as JSON can hold it."""
+        """By what a store knows the case, all that its rows depend on but code and environment, as JSON can hold it."""
 
 
 # What makes the rows of a case, a function of a module: dictionaries of what JSON can hold, one per state that is

@@ -5,6 +5,7 @@ Figures become inline SVG whose text takes the page's own colour, with a caption
 
 from __future__ import annotations
 
+import base64
 import io
 import re
 import sys
@@ -21,6 +22,8 @@ from matplotlib.figure import Figure
 
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, shown
+from nbutils.support.figure_data import figure_csv
+from nbutils.support.narrow import is_wide, restacked
 
 MOST_DIGITS, MOST_PIXELS = 17, 10_000  # a float has no more decimals to show; no screen is wider
 GREY = "#8a8f98"  # for what is not the point: readable on white and on black
@@ -103,18 +106,39 @@ def show(figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Htm
         raise ValueError(f"a figure needs a caption and an alt text, received {shown(caption)} and {shown(alt)}")
     if figure.get_layout_engine() is None:
         figure.set_layout_engine("constrained")  # else long labels are cut off
+    values = figure_csv(figure)
+    wide = _svg(figure, caption, alt, min_width)
+    narrow = ""
+    if is_wide(figure):
+        with restacked(figure):
+            narrow = _svg(figure, f"narrow: {caption}", alt, 0)
+    if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
+        pyplot.close(figure)  # else a notebook shows it once more at the end of the cell, without a word
+    scrolled = 'style="overflow-x:auto" tabindex="0" role="group" aria-label="Figure"'
+    body = f'<div class="mathjax_ignore{" nb-wide" if narrow else ""}" {scrolled}>{wide}</div>'
+    if narrow:  # hidden where no style sheet knows it
+        body += f'<div class="mathjax_ignore nb-narrow" style="display:none">{narrow}</div>'
+    data = f" {_download(values, caption)}" if values else ""
+    words = f"<figcaption>{_inline(caption)}{data}</figcaption>"
+    return Html(f'<figure class="nb-figure" style="margin:.5em 0">{body}{words}</figure>', f"[figure: {alt}]")
+
+
+def _svg(figure: Figure, caption: str, alt: str, min_width: int) -> str:
+    """A figure as inline SVG; what it refers to by name is named by caption and alt text."""
     buffer = io.StringIO()
     with mpl.rc_context({**STYLE, "svg.hashsalt": sha256((caption + alt).encode()).hexdigest()[:8]}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
-    if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
-        pyplot.close(figure)  # else a notebook shows it once more at the end of the cell, without a word
     width = figure.get_size_inches()[0] * 72 * 1.25
     style = f"width:100%;max-width:{width:.0f}px;min-width:{min(width, min_width):.0f}px;height:auto;overflow:visible"
-    svg = _clean_svg(buffer.getvalue(), escape(alt, quote=True), style)
-    scrolled = 'class="mathjax_ignore" style="overflow-x:auto" tabindex="0" role="group"'
-    body = f'<div {scrolled} aria-label="Figure">{svg}</div>'
-    text = f'<figure class="nb-figure" style="margin:.5em 0">{body}<figcaption>{_inline(caption)}</figcaption></figure>'
-    return Html(text, f"[figure: {alt}]")
+    return _clean_svg(buffer.getvalue(), escape(alt, quote=True), style)
+
+
+def _download(values: str, caption: str) -> str:
+    """A link that saves the values of a figure; they travel inside the page."""
+    name = re.sub(r"\W+", "-", caption.lower())[:40].strip("-") or "figure"
+    inside = base64.b64encode(values.encode()).decode()
+    link = f'download="{name}.csv" href="data:text/csv;charset=utf-8;base64,{inside}"'
+    return f'<a class="nb-data" {link} aria-label="Values of this figure (CSV)">Values (CSV)</a>'
 
 
 @checked

@@ -15,7 +15,7 @@ import numpy as np
 from nbutils.data.datasets import load_dataset
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, shown
-from nbutils.truth.glyphs import FACES, GLYPHS, glyph_images
+from nbutils.truth.letters import FACES, GLYPHS, glyph_images
 
 __all__ = ["TASKS", "Sample", "Task", "first_pixels", "joined", "planted_data"]
 

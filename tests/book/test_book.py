@@ -8,32 +8,23 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from filelock import FileLock
 
-from nbutils.pages.publish import book_toc, page_jobs
-from nbutils.study.archive import RESULTS
+from nbutils.pages.publish import book_toc, page_jobs, toc_files
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADING = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "object": "data"}
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
-OPTIONS = ["SEEDS=2", "EPOCHS=2"]
-# Data sets whose networks are trained for a book, and those of the reference study whose tables are not in it.
-BOOKS = {"small": (("digits",), ("fashion-mnist", "cifar10", "plantvillage")), "whole": (("digits", "mnist-5k"), ())}
-KINDS = ["small", pytest.param("whole", marks=pytest.mark.release)]
 pytestmark = pytest.mark.slow(10)
 
 
@@ -85,47 +76,6 @@ class Page(HTMLParser):
             self.named = None
 
 
-@dataclass(frozen=True)
-class Book:
-    """A copy of the tracked files with a book built by `make book`, and what was built, put aside for reading."""
-
-    project: Path
-    built: Path
-    datasets: tuple[str, ...]
-
-    def make(self, *more: str) -> subprocess.CompletedProcess:
-        """`make book` in the copy, one after the other."""
-        command = ["make", "book", f"DATASETS={' '.join(self.datasets)}", *OPTIONS, *more]
-        with FileLock(self.built / ".lock"):
-            return subprocess.run(command, cwd=self.project, capture_output=True, text=True, timeout=1200)
-
-
-@pytest.fixture(scope="session", params=KINDS)
-def book(request, made_once) -> Book:
-    """One for all workers of this session."""
-    datasets, without = BOOKS[request.param]
-
-    def build(folder: Path) -> None:
-        book = Book(folder / "a folder", folder / "built", datasets)
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        for name in filter(None, listed.split("\0")):
-            left_out = any(Path(name).is_relative_to(RESULTS / study) for study in without)
-            if (ROOT / name).exists() and not left_out:
-                (book.project / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, book.project / name)
-        (book.project / ".venv").symlink_to(sys.prefix)  # the environment of the tests, under the name `make` expects
-        (book.project / ".venv/ready").touch()
-        book.built.mkdir()
-        done = book.make()
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-        assert "Open book/_build/html/index.html" in done.stdout
-        shutil.copytree(book.project / "book/_build/html", book.built / "html")
-        shutil.copytree(book.project / "book/pages", book.built / "pages")
-
-    folder = made_once(f"book-{request.param}", build)
-    return Book(folder / "a folder", folder / "built", datasets)
-
-
 @pytest.fixture(scope="session")
 def pages(book) -> dict[Path, Page]:
     html = book.built / "html"
@@ -135,7 +85,7 @@ def pages(book) -> dict[Path, Page]:
 
 def test_every_page_of_the_toc_exists(book, pages):
     toc = book_toc(book.project, book.datasets)
-    files = [toc["root"], *(c["file"] for part in toc["parts"] for c in part["chapters"])]
+    files = [toc["root"], *toc_files(toc)]
     assert {Path(f"{f}.html") for f in files} <= set(pages)
     assert len(files) > 20
 
@@ -204,7 +154,21 @@ def test_lists_hold_nothing_but_items(book, pages):
 
 def test_links_are_of_a_kind_that_a_browser_opens(pages):
     kinds = {urlsplit(link).scheme for page in pages.values() for link in page.links}
-    assert kinds <= {"", "http", "https"}, "not tcp: or mailto: of an example in a docstring"
+    assert kinds <= {"", "http", "https", "data"}, "not tcp: or mailto: of an example in a docstring"
+
+
+def test_words_lead_to_the_glossary_and_every_page_says_what_it_was_built_from(book, pages):
+    glossary = {name for name in pages[Path("book/glossary.html")].ids if name.startswith("term-")}
+    assert len(glossary) > 50
+    linked = set()
+    for path in (path for path in pages if path.parts[0] == "book"):
+        text = (book.built / "html" / path).read_text("utf-8")
+        assert 'class="nb-foot"' in text, path
+        linked |= set(re.findall(r'class="nb-term[^"]*" href="[^"#]*#([^"]+)"', text))
+    assert linked <= glossary
+    assert len(linked) > len(glossary) / 2
+    scorer = (book.built / "html/_static/language_data.js").read_text("utf-8")
+    assert "book/glossary" in scorer, "the search puts meanings first"
 
 
 def test_the_first_page_has_a_link_where_nothing_is_followed_by_itself(pages):

@@ -73,21 +73,34 @@ def test_the_shape_of_a_page(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_more_prose_than_code(name, house):
-    visible = [c for c in code_cells(name) if not {"parameters", "hide-input"} & set(c.metadata.get("tags", []))]
+    argued = house.argument(read(name).cells)
+    visible = [c for c in argued if not {"parameters", "hide-input"} & set(c.metadata.get("tags", []))]
     lengths = sorted(len(lines(c)) for c in visible)
     middle = statistics.median(lengths)
     assert middle <= 6, f"visible cells of {name} have {lengths} lines; the middle one may have six, it has {middle:g}"
     assert lengths[-1] <= 12, f"a visible cell of {name} is longer than twelve lines"
-    everything = [len(lines(c)) for c in code_cells(name)]
+    everything = [len(lines(c)) for c in argued]
     assert max(everything) <= 20, f"a hidden cell of {name} is longer than twenty lines"
     words = house.words_per_line(read(name).cells)
     told = f"{name} needs eight words of prose for each line of code, hidden ones counted; it has {words:.1f}"
     assert words >= 8, told
     assert house.hidden_share(read(name).cells) <= 0.4, f"more than 40 % of the code of {name} is hidden"
-    tree = ast.parse("\n".join(c.source for c in code_cells(name)))
+    tree = ast.parse("\n".join(c.source for c in argued))
     assert not [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)], f"{name} defines a class"
     functions = [n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
     assert len(functions) <= 2, f"{name} may define two functions, it has {functions}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_exercise_has_a_solution_that_is_checked(name):
+    """Folded away, right below the question, and executed with the page."""
+    cells = read(name).cells
+    asked = [i for i, c in enumerate(cells) if c.cell_type == "markdown" and "**Exercise" in c.source]
+    solved = [i for i, c in enumerate(cells) if "solution" in c.metadata.get("tags", [])]
+    assert solved == [i + 1 for i in asked], f"each exercise of {name} stands above one cell tagged `solution`"
+    for c in (cells[i] for i in solved):
+        assert "hide-cell" in c.metadata.tags, f"a solution of {name} is folded"
+        assert "assert " in c.source, f"a solution of {name} asserts its answer"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,29 +10,25 @@ import yaml
 from PIL import Image
 
 from nbutils.data.datasets import DATASETS
-from nbutils.pages.publish import PageJob, _inputs, book_toc, page_jobs, publish
+from nbutils.pages.publish import PageJob, _inputs, book_toc, committed_studies, page_jobs, publish, toc_files
 from nbutils.second.answers import TABLE
 from nbutils.second.replication import SECOND
 from nbutils.study.archive import REFERENCE
 from nbutils.sweeps.engine import Summary, runner
 
 
-def files(toc: dict) -> list[str]:
-    return [c["file"] for part in toc["parts"] for c in part["chapters"]]
-
-
 def test_the_order_is_the_toc_s(root, monkeypatch):
     toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
     monkeypatch.setattr("nbutils.pages.publish.committed_studies", lambda _: list(REFERENCE))
-    listed = {Path(f).parent.name for f in files(toc)}
+    listed = {Path(f).parent.name for f in toc_files(toc)}
     own = [name for name in DATASETS if name in listed and name not in REFERENCE]
     assert book_toc(root, own) == toc
 
 
 def test_without_tables_the_reference_study_has_no_pages(root, monkeypatch):
-    whole = files(yaml.safe_load((root / "_toc.yml").read_text("utf-8")))
+    whole = toc_files(yaml.safe_load((root / "_toc.yml").read_text("utf-8")))
     monkeypatch.setattr("nbutils.pages.publish.committed_studies", lambda _: [])
-    small = files(book_toc(root, ["digits", "mnist-5k"]))
+    small = toc_files(book_toc(root, ["digits", "mnist-5k"]))
     gone = set(whole) - set(small)
     folders = {Path(f).parent.name for f in gone}
     assert folders - set(DATASETS) == {"summary"}
@@ -67,7 +63,7 @@ def test_pages_of_the_second_study_are_there_with_their_tables(root, tmp_path):
     chapters = [{"file": "book/intro"}, *({"file": f"book/pages/{name}"} for name in names)]
     contents = {"format": "jb-book", "root": "book/intro", "parts": [{"caption": "All", "chapters": chapters}]}
     (tmp_path / "_toc.yml").write_text(yaml.safe_dump(contents), "utf-8")
-    assert files(book_toc(tmp_path, [])) == ["book/intro"]
+    assert toc_files(book_toc(tmp_path, [])) == ["book/intro"]
     folder = tmp_path / SECOND / "kmnist"
     folder.mkdir(parents=True)
     (folder / TABLE).touch()
@@ -79,20 +75,31 @@ def test_pages_of_the_second_study_are_there_with_their_tables(root, tmp_path):
 
 def test_a_smaller_book_leaves_out_other_data_sets(root):
     small = book_toc(root, ["digits"])
-    assert not any("/mnist-5k/" in f for f in files(small))
-    assert "book/pages/digits/h1_communities" in files(small)
-    assert {"book/pages/summary/synthesis", "book/pages/summary/robustness"} <= set(files(small))
-    assert "MNIST, 5,000 images" not in [p["caption"] for p in small["parts"]]
+    assert not any("/mnist-5k/" in f for f in toc_files(small))
+    assert "book/pages/digits/h1_communities" in toc_files(small)
+    assert {"book/pages/summary/synthesis", "book/pages/summary/robustness"} <= set(toc_files(small))
+    studied = [chapter for part in small["parts"] for chapter in part["chapters"] if chapter["file"].endswith("/h1")]
+    assert [len(chapter["sections"]) for chapter in studied] == [1 + len(committed_studies(root))]
     with pytest.raises(ValueError, match="has no pages for data set 'folder:x'"):
         book_toc(root, ["folder:x"])
     with pytest.raises(ValueError, match="dataset must be one of"):
         book_toc(root, ["cifar"])
 
 
+def test_pages_below_one_that_is_left_out_take_its_place(root, tmp_path):
+    shutil.copytree(root / "notebooks", tmp_path / "notebooks")
+    below = [{"file": "book/pages/digits/h1_communities"}, {"file": "book/pages/mnist-5k/h1_communities"}]
+    chapters = [{"file": "book/pages/summary/compared", "sections": below}, {"file": "book/api", "sections": below[1:]}]
+    contents = {"format": "jb-book", "root": "book/intro", "parts": [{"caption": "All", "chapters": chapters}]}
+    (tmp_path / "_toc.yml").write_text(yaml.safe_dump(contents), "utf-8")
+    [part] = book_toc(tmp_path, ["digits"])["parts"]
+    assert part["chapters"] == [below[0], {"file": "book/api"}]
+
+
 def test_jobs_of_a_book(root, monkeypatch):
     monkeypatch.setattr("nbutils.pages.publish.committed_studies", lambda _: [])
     jobs = {f"{j.output.parent.name}/{j.output.stem}": j for j in page_jobs(root, ["digits", "mnist-5k"], 4, 3)}
-    listed = [file for file in files(book_toc(root, ["digits", "mnist-5k"])) if file.startswith("book/pages/")]
+    listed = [file for file in toc_files(book_toc(root, ["digits", "mnist-5k"])) if file.startswith("book/pages/")]
     assert [f"book/pages/{name}" for name in jobs] == listed
     report = jobs["sweep-width_and_density/sweep_report"]
     table = "book/results/width_and_density/results.parquet"
@@ -236,6 +243,21 @@ def test_a_section_of_which_nothing_is_shown_is_left_out(tmp_path, own_store):
         assert [c.source for c in page.cells if c.source.startswith("## ")] == sections
         assert sum(c.source.startswith("if x") for c in page.cells) == 2 * (value > 5), "code that shows nothing goes"
         assert last_text(job.output) == "always\n"
+
+
+def test_a_page_begins_with_its_finding(tmp_path, own_store):
+    job = make(tmp_path, "print('numbers')")
+    notebook = nbformat.read(job.template, as_version=4)
+    finding = nbformat.v4.new_code_cell("print('found', x)", metadata={"tags": ["hide-input", "finding"]})
+    notebook.cells += [finding, nbformat.v4.new_code_cell("print('more')")]
+    nbformat.write(notebook, job.template)
+    put(job)
+    page = nbformat.read(job.output, as_version=4)
+    shown = [c.outputs[0].text if c.get("outputs") else c.source for c in page.cells]
+    assert shown[:3] == ["# A title — Digits", "found 5\n", "[link](../../intro.md)"]
+    assert page.cells[1].metadata.tags == ["remove-input"]
+    assert shown[-2:] == ["numbers\n", "more\n"], "and code that shows nothing any more is not there twice"
+    nbformat.validate(page)
 
 
 def test_parameters_are_part_of_what_makes_a_page_current(tmp_path, own_store):

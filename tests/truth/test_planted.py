@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nbutils.truth.glyphs import FACES, GLYPHS, SHIFT, SIDE, glyph_images
+from nbutils.truth.letters import FACES, GLYPHS, SHIFT, SIDE, glyph_images
 from nbutils.truth.network import train_heads
 from nbutils.truth.planted import TASKS, first_pixels, joined, planted_data
 

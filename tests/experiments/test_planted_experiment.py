@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from nbutils.cli import main
-from nbutils.truth.design import STATES, PlantedCase, planted_cases, planted_rows
+from nbutils.experiments.planted import STATES, PlantedCase, planted_cases, planted_rows
 from nbutils.truth.detection import RESOLUTIONS, constructions
 from nbutils.truth.network import WIDTHS
 from nbutils.truth.planted import TASKS

@@ -1,0 +1,115 @@
+"""The same figure for a phone: panels that stood side by side stand below one another, letters keep their size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
+
+__all__ = ["WIDTH", "is_wide", "restacked"]
+
+WIDTH = 4.1  # inches; as wide as a phone shows at the size at which letters are drawn
+MOST = 12  # panels that can be read one after the other; more, such as small images, stay a sheet
+
+
+def is_wide(figure: Figure) -> bool:
+    """Whether a phone would shrink or clip a figure, and one column of panels can be read there.
+
+    Examples:
+        >>> is_wide(Figure(figsize=(8, 3))), is_wide(Figure(figsize=(4, 3)))
+        (True, False)
+    """
+    return bool(figure.get_figwidth() > WIDTH + 0.5 and len(_panels(figure)) <= MOST)
+
+
+@contextmanager
+def restacked(figure: Figure) -> Iterator[None]:
+    """Inside, a figure is as wide as a phone, its panels in one column; what panels shared, each has then.
+
+    Panels of nested grids stay where they are, and become narrower.
+
+    Args:
+        figure: as before afterwards.
+
+    Examples:
+        >>> figure = Figure(figsize=(8, 2))
+        >>> left, right = figure.subplots(1, 2, sharey=True)
+        >>> with restacked(figure):
+        ...     print(figure.get_size_inches().round(1), right.get_subplotspec().rowspan)
+        [4.1 4. ] range(1, 2)
+        >>> figure.get_size_inches(), right.get_subplotspec().rowspan
+        (array([8., 2.]), range(0, 1))
+    """
+    panels, (width, height) = _panels(figure), figure.get_size_inches()
+    grids = {panel.get_subplotspec().get_gridspec() for panel in panels}
+    undo: list[Callable[[], object]] = [partial(figure.set_size_inches, width, height)]
+    if len(grids) == 1 and len(panels) > 1:
+        undo += _in_one_column(figure, panels, next(iter(grids)).get_height_ratios(), height)
+    else:
+        figure.set_size_inches(WIDTH, height * (1 if len(panels) == 1 else WIDTH / width))
+    try:
+        yield
+    finally:
+        for step in reversed(undo):
+            step()
+
+
+def _in_one_column(figure: Figure, panels: list[Axes], ratios: list[float], height: float) -> list[Callable]:
+    """Put panels below one another; gives what undoes it."""
+    inches = [height * sum(ratios[row] for row in panel.get_subplotspec().rowspan) / sum(ratios) for panel in panels]
+    undo = _say_what_was_shared(panels)
+    places = {panel.get_subplotspec(): number for number, panel in enumerate(panels)}
+    column = GridSpec(len(panels), 1, figure=figure, height_ratios=inches)
+    for axes in _placed(figure):  # those that lie on one another, such as twins, stay together
+        undo.append(partial(axes.set_subplotspec, axes.get_subplotspec()))
+        axes.set_subplotspec(column[places[axes.get_subplotspec()]])
+    for legend in [*figure.legends, *(axes.get_legend() for axes in panels if axes.get_legend())]:
+        undo.append(partial(legend.set_ncols, legend._ncols))
+        legend.set_ncols(1 if max((len(text.get_text()) for text in legend.get_texts()), default=0) > 14 else 2)
+    figure.set_size_inches(WIDTH, sum(inches))
+    return undo
+
+
+def _placed(figure: Figure) -> list[Axes]:
+    """Axes with a place in a grid of their own: no scales of colours and no insets."""
+    return [axes for axes in figure.axes if axes.get_subplotspec() is not None and not hasattr(axes, "_colorbar")]
+
+
+def _panels(figure: Figure) -> list[Axes]:
+    """The first axes of every place, in reading order."""
+    found = {}
+    for axes in _placed(figure):
+        found.setdefault(axes.get_subplotspec(), axes)
+    return sorted(found.values(), key=lambda axes: (axes.get_subplotspec().num1, axes.get_subplotspec().num2))
+
+
+def _say_what_was_shared(panels: list[Axes]) -> list[Callable]:
+    """Tick labels that stood at the edge of the figure only, and titles and names of axes that stood there once."""
+    undo: list[Callable] = []
+    titles: dict[range, str] = {}
+    for panel in panels:
+        place, own = panel.get_subplotspec().colspan, panel.get_title(loc="left") or panel.get_title()
+        if not own and place in titles:
+            undo.append(partial(panel.set_title, "", loc="left"))
+            panel.set_title(titles[place], loc="left")
+        titles.setdefault(place, own)
+    for name, edge, span in (("x", "labelbottom", "colspan"), ("y", "labelleft", "rowspan")):
+        groups = [(panel, getattr(panel, f"{name}axis"), getattr(panel.get_subplotspec(), span)) for panel in panels]
+        for panel, axis, place in (group for group in groups if _shared(group[0], name)):
+            undo.append(partial(panel.tick_params, **{edge: axis.get_tick_params().get(edge, True)}))
+            panel.tick_params(**{edge: True})
+            told = [other.get_label_text() for _, other, there in groups if there == place and other.get_label_text()]
+            if told and not axis.get_label_text():
+                undo.append(partial(axis.set_label_text, ""))
+                axis.set_label_text(told[0])
+    return undo
+
+
+def _shared(panel: Axes, name: str) -> bool:
+    """Whether other panels have the same axis."""
+    grouper = panel.get_shared_x_axes() if name == "x" else panel.get_shared_y_axes()
+    return len(grouper.get_siblings(panel)) > 1

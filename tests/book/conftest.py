@@ -1,0 +1,61 @@
+"""Books built by `make book`, each once for all workers: a small one, and before a release the whole one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from nbutils.study.archive import RESULTS
+
+ROOT = Path(__file__).resolve().parents[2]
+OPTIONS = ["SEEDS=2", "EPOCHS=2"]
+# Data sets whose networks are trained for a book, and those of the reference study whose tables are not in it.
+BOOKS = {"small": (("digits",), ("fashion-mnist", "cifar10", "plantvillage")), "whole": (("digits", "mnist-5k"), ())}
+KINDS = ["small", pytest.param("whole", marks=pytest.mark.release)]
+
+
+@dataclass(frozen=True)
+class Book:
+    """A copy of the tracked files with a book built by `make book`, and what was built, put aside for reading."""
+
+    project: Path
+    built: Path
+    datasets: tuple[str, ...]
+
+    def make(self, *more: str) -> subprocess.CompletedProcess:
+        """`make book` in the copy, one after the other."""
+        command = ["make", "book", f"DATASETS={' '.join(self.datasets)}", *OPTIONS, *more]
+        with FileLock(self.built / ".lock"):
+            return subprocess.run(command, cwd=self.project, capture_output=True, text=True, timeout=1200)
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def book(request, made_once) -> Book:
+    """One for all workers of this session."""
+    datasets, without = BOOKS[request.param]
+
+    def build(folder: Path) -> None:
+        book = Book(folder / "a folder", folder / "built", datasets)
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        for name in filter(None, listed.split("\0")):
+            left_out = any(Path(name).is_relative_to(RESULTS / study) for study in without)
+            if (ROOT / name).exists() and not left_out:
+                (book.project / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, book.project / name)
+        (book.project / ".venv").symlink_to(sys.prefix)  # the environment of the tests, under the name `make` expects
+        (book.project / ".venv/ready").touch()
+        book.built.mkdir()
+        done = book.make()
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        assert "Open book/_build/html/index.html" in done.stdout
+        shutil.copytree(book.project / "book/_build/html", book.built / "html")
+        shutil.copytree(book.project / "book/pages", book.built / "pages")
+
+    folder = made_once(f"book-{request.param}", build)
+    return Book(folder / "a folder", folder / "built", datasets)

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import base64
+import io
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from nbutils.support.display import show
+from nbutils.support.figure_data import MOST_ROWS, figure_csv
+
+
+def table(figure: Figure) -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(figure_csv(figure)), dtype=str, keep_default_na=False)
+
+
+def test_lines_dots_bars_and_intervals_are_told_by_kind_and_series():
+    left, right = Figure(figsize=(8, 3)).subplots(1, 2)
+    left.set_title("Q over epochs", loc="left")
+    left.plot([0, 1], [0.5, np.nan], label="own")
+    left.scatter([2], [0.25], label="other")
+    left.axhline(0.3)
+    left.errorbar([3], [0.5], yerr=[0.125], fmt="o", label="mean")
+    right.barh([0, 1], [4, 5])
+    right.set_yticks([0, 1], ["MNIST", "KMNIST"])
+    found = [tuple(row) for row in table(left.figure).itertuples(index=False)]
+    assert ("Q over epochs", "line", "own", "0", "0.5") in found
+    assert ("Q over epochs", "dot", "other", "2", "0.25") in found
+    assert ("Q over epochs", "dot", "", "3", "0.5") in found
+    assert [row[4] for row in found if row[1] == "interval"] == ["0.375", "0.625"]
+    assert [row[3:] for row in found if row[0] == "2"] == [("4", "MNIST"), ("5", "KMNIST")]
+    assert len(found) == 7, "no line across the page, nothing missing"
+
+
+def test_cells_of_a_map_bear_the_names_of_its_rows():
+    axes = Figure().subplots()
+    axes.imshow([[0.25, 1], [2, 3]])
+    axes.set_yticks([0, 1], ["Q", "entropy"])
+    found = table(axes.figure)
+    assert found["y"].tolist() == ["Q", "Q", "entropy", "entropy"]
+    assert found["series"].tolist() == ["0.25", "1", "2", "3"]
+    axes.clear()
+    axes.imshow(np.zeros((28, 28)))
+    assert figure_csv(axes.figure) == "", "a picture is no table"
+
+
+def test_what_is_too_long_for_a_page_is_left_out():
+    axes = Figure().subplots()
+    axes.plot(np.arange(MOST_ROWS + 1))
+    assert figure_csv(axes.figure) == ""
+    assert "nb-data" not in show(axes.figure, "Long.", "A line.").text
+
+
+@pytest.mark.parametrize("caption", ["Q of nets, 95 % intervals.", "…"])
+def test_a_figure_offers_its_values(caption):
+    axes = Figure().subplots()
+    axes.plot([1, 2], [3, 4])
+    text = show(axes.figure, caption, "A line.").text
+    [(name, data)] = re.findall(r'download="([^"]+)" href="data:text/csv;charset=utf-8;base64,([^"]+)"', text)
+    assert re.fullmatch(r"[\w-]+\.csv", name)
+    assert base64.b64decode(data).decode() == figure_csv(axes.figure)

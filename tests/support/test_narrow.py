@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from matplotlib.figure import Figure
+
+from nbutils.support.display import show
+from nbutils.support.narrow import MOST, WIDTH, is_wide, restacked
+
+
+def grid(rows: int, columns: int, **options) -> Figure:
+    figure = Figure(figsize=(3 * columns, 2 * rows))
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for number, ax in enumerate(axes.flat):
+        ax.plot([0, 1], [number, number + 1], label="a line")
+    for column, ax in enumerate(axes[0]):
+        ax.set_title(f"column {column}", loc="left")
+    axes[0, 0].set_ylabel("height")
+    axes[-1, 0].set_xlabel("time")
+    figure.legend(handles=axes[0, 0].lines, ncols=4)
+    return figure
+
+
+def state(figure: Figure) -> list:
+    found = [figure.get_size_inches().tolist(), [legend._ncols for legend in figure.legends]]
+    for ax in figure.axes:
+        place = ax.get_subplotspec()
+        shown = [
+            axis.get_tick_params().get(edge) for axis, edge in ((ax.xaxis, "labelbottom"), (ax.yaxis, "labelleft"))
+        ]
+        found.append((place.rowspan, place.colspan, ax.get_xlabel(), ax.get_ylabel(), ax.get_title(loc="left"), shown))
+    return found
+
+
+def test_panels_stand_below_one_another_with_all_that_they_shared():
+    figure = grid(2, 3)
+    with restacked(figure):
+        assert figure.get_size_inches().tolist() == [WIDTH, 12]
+        assert [ax.get_subplotspec().rowspan.start for ax in figure.axes] == [0, 1, 2, 3, 4, 5]
+        assert {ax.get_ylabel() for ax in figure.axes[:3]} == {"height"}
+        assert [ax.get_title(loc="left") for ax in figure.axes] == ["column 0", "column 1", "column 2"] * 2
+        assert [ax.get_xlabel() for ax in figure.axes[3:]] == ["time", "", ""], "only what its own column shares"
+        assert all(ax.yaxis.get_tick_params()["labelleft"] for ax in figure.axes)
+        assert figure.legends[0]._ncols == 2
+
+
+def fail_inside(figure: Figure, before: list) -> None:
+    with restacked(figure):
+        assert state(figure) != before
+        raise RuntimeError("drawing failed")
+
+
+def test_afterwards_all_is_as_before_also_after_an_error():
+    figure = grid(2, 2)
+    before = state(figure)
+    with pytest.raises(RuntimeError, match="drawing"):
+        fail_inside(figure, before)
+    assert state(figure) == before
+
+
+def test_twins_stay_together_and_scales_of_colours_with_their_panel():
+    figure = Figure(figsize=(9, 2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    twin = left.twinx()
+    image = right.imshow([[0, 1], [1, 0]])
+    scale = figure.colorbar(image, ax=right)
+    with restacked(figure):
+        assert twin.get_subplotspec() == left.get_subplotspec() != right.get_subplotspec()
+        figure.draw_without_rendering()
+        beside, own = scale.ax.get_position(), right.get_position()
+        assert own.y0 - 0.01 < beside.y0 < beside.y1 < own.y1 + 0.01
+
+
+def test_sheets_of_small_pictures_and_narrow_figures_stay_as_they_are():
+    assert not is_wide(grid(1, MOST + 1))
+    assert not is_wide(Figure(figsize=(WIDTH, 3)))
+    assert is_wide(grid(1, 2))
+
+
+def test_a_page_holds_both_and_no_name_twice():
+    text = show(grid(1, 2), "A caption.", "Two lines.").text
+    assert text.count("<svg") == 2
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids)) > 0
+    wide, narrow = re.findall(r'viewBox="0 0 ([\d.]+)', text)
+    assert float(wide) == 6 * 72
+    assert float(narrow) == pytest.approx(WIDTH * 72)
+    assert text.index("nb-wide") < text.index('nb-narrow" style="display:none"')
+
+
+def test_letters_are_at_least_nine_pixels_on_a_phone():
+    """343 pixels are left of 375 between margins; sizes in the picture are those of 72 units an inch."""
+    text = show(grid(1, 3), "A caption.", "Three lines.").text
+    narrow = text[text.index("nb-narrow") :]
+    sizes = [float(size) for size in re.findall(r"font-size: ([\d.]+)px", narrow)]
+    assert min(sizes) * 343 / (WIDTH * 72) >= 9
