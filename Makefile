@@ -27,7 +27,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR: # a book that failed the strict build must not look up to date
-.PHONY: help environment book test test-all lab sweep study replicate bench runs glance sums house clean
+.PHONY: help environment book test test-all lab sweep study replicate bench runs glance sums house pictures clean
 
 help: ## list commands and options
 	@echo "Commands:"
@@ -82,6 +82,9 @@ sums: .venv/ready ## write the SHA-256 sums of the committed tables, after some 
 
 house: .venv/ready ## draw the rooms of the package, and write the ten-point look into CONTRIBUTING.md
 	@$(PY) book/_ext/house.py
+
+pictures: .venv/ready ## measure again what the pictures of networks show (book/_ext/pictures.json)
+	@$(PY) book/_ext/hero.py
 
 clean: ## remove the built book and executed pages (runs stay in the store)
 	rm -rf book/_build book/pages _build

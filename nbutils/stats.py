@@ -309,14 +309,74 @@ def resampled_spearman(x: np.ndarray, y: np.ndarray, resamples: Sequence[np.ndar
         >>> resampled_spearman(np.arange(4), -squares, [np.array([0, 1, 3]), np.array([1, 1])]).round(9).tolist()
         [-1.0, 0.0]
     """
-    length = np.array([len(r) for r in resamples])
-    found = np.zeros(len(resamples))
-    for n in np.unique(length):
-        rows = np.stack([r for r in resamples if len(r) == n])
-        ranks = [stats.rankdata(values[rows], axis=1) - (n + 1) / 2 for values in (x, y)]
-        scale = np.sqrt((ranks[0] ** 2).sum(axis=1) * (ranks[1] ** 2).sum(axis=1))
-        found[length == n] = (ranks[0] * ranks[1]).sum(axis=1) / np.where(scale > 0, scale, 1)
-    return np.clip(found, -1, 1)
+    return counted_spearman(x, y, times_drawn(resamples, len(x))) if len(resamples) else np.zeros(0)
+
+
+def counted_spearman(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """As :func:`resampled_spearman`, where it is known how often each pair is in each resample.
+
+    Args:
+        x: values, shape (n,).
+        y: values, shape (n,).
+        counts: shape (n, resamples).
+
+    Returns:
+        Shape (resamples,).
+
+    Examples:
+        >>> counted_spearman(np.arange(3), np.array([2, 1, 5]), np.array([[1, 1], [1, 1], [0, 1]])).tolist()
+        [-1.0, 0.5]
+    """
+    first, second = (resampled_ranks(values, counts) for values in (x, y))
+    weighted = counts * first
+    scale = np.sqrt((weighted * first).sum(axis=0) * (counts * second**2).sum(axis=0))
+    return np.clip((weighted * second).sum(axis=0) / np.where(scale > 0, scale, 1), -1, 1)
+
+
+def times_drawn(resamples: Sequence[np.ndarray], n: int) -> np.ndarray:
+    """How often each of n things is in each resample.
+
+    Args:
+        resamples: indices of each resample, at least one; their lengths may differ.
+        n: how many things there are.
+
+    Returns:
+        Shape (n, resamples).
+
+    Examples:
+        >>> times_drawn([np.array([0, 0, 2]), np.array([1])], 3).tolist()
+        [[2, 0], [0, 1], [1, 0]]
+    """
+    column = np.repeat(np.arange(len(resamples)), [len(r) for r in resamples])
+    cells = np.bincount(np.concatenate(resamples) * len(resamples) + column, minlength=n * len(resamples))
+    return cells.reshape(n, len(resamples))
+
+
+def resampled_ranks(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Centred ranks of values in resamples that hold each of them so often; values are sorted once for all resamples.
+
+    Args:
+        values: shape (n,).
+        counts: how often each value is in each resample, shape (n, resamples).
+
+    Returns:
+        Shape (n, resamples): ranks, the mean of its places for a value that is there more than once, minus their mean
+        in the resample. NaN throughout for a resample that holds a NaN.
+
+    Examples:
+        >>> resampled_ranks(np.array([5.0, 7.0, 7.0]), np.array([[1, 2], [1, 0], [1, 1]])).T.tolist()
+        [[-1.0, 0.5, 0.5], [-0.5, 1.0, 1.0]]
+    """
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    new = np.r_[True, ordered[1:] != ordered[:-1]]
+    each = np.add.reduceat(counts[order], np.flatnonzero(new), axis=0)  # how often each different value is there
+    last = np.cumsum(each, axis=0)
+    place = np.empty(len(order), dtype=int)  # of each value among the different ones
+    place[order] = np.cumsum(new) - 1
+    ranks = (last - (each + last[-1]) / 2)[place]
+    ranks[:, counts[np.isnan(values)].any(axis=0)] = np.nan
+    return ranks
 
 
 def runs_by_epochs(measures: Any, accuracies: Any, least: int) -> tuple[np.ndarray, np.ndarray]:
@@ -415,9 +475,40 @@ def between_conditions(
         >>> round(test.p_value, 3)  # 1 of the 120 orders of five conditions
         0.008
     """
+    test, (interval,) = between_at_levels(measure, accuracy, condition, rng, (level,), alternative, draws)
+    return test, interval
+
+
+def between_at_levels(
+    measure: Any,
+    accuracy: Any,
+    condition: Any,
+    rng: np.random.Generator | int,
+    levels: Sequence[float],
+    alternative: str = "greater",
+    draws: int = 9999,
+) -> tuple[Permutation, list[tuple[float, float]]]:
+    """:func:`between_conditions` with intervals of several levels of confidence, from the same resamples.
+
+    Args:
+        measure: final value per run, shape (runs,).
+        accuracy: final accuracy per run, shape (runs,).
+        condition: condition per run, shape (runs,); at least 3 different ones.
+        rng: source of randomness: a generator, or a seed.
+        levels: confidences, each in (0, 1).
+        alternative: "greater", "less" or "two-sided".
+        draws: number of resamples and of permutations, from 1 to a million.
+
+    Returns:
+        (test of the condition means, an interval of rho over all runs for each level).
+
+    Raises:
+        ValueError: as :func:`between_conditions` does.
+    """
     m, a, c = as_series(measure, "measure"), as_series(accuracy, "accuracy"), as_groups(condition, "condition")
     check_alternative(alternative)
-    draws, level, rng = as_count(draws, "draws", most=MOST_DRAWS), require_level(level), as_rng(rng)
+    draws, rng = as_count(draws, "draws", most=MOST_DRAWS), as_rng(rng)
+    levels = [require_level(level) for level in levels]
     if not m.shape == a.shape == c.shape:
         raise ValueError(
             f"measure, accuracy and condition must be one per run, received {m.shape}, {a.shape}, {c.shape}"
@@ -430,13 +521,10 @@ def between_conditions(
     ranks = _unit(means[0], "spearman"), _unit(means[1], "spearman")
     orders = permuted_orders(len(names), draws, rng)
     test = permutation_result(math.fsum(ranks[0] * ranks[1]), ranks[0][orders] @ ranks[1], alternative)
-    members = [np.flatnonzero(index == k) for k in range(len(names))]
     chosen = rng.integers(len(names), size=(min(draws, 1999), len(names)))
-    resamples = [np.concatenate([members[k] for k in row]) for row in chosen]
-    tail = (1 - level) / 2
-    low, high = np.quantile(resampled_spearman(m, a, resamples), [tail, 1 - tail])
-    rho = correlation(m, a)
-    return test, (min(float(low), rho), max(float(high), rho))
+    drawn, rho = counted_spearman(m, a, times_drawn(chosen, len(names))[index]), correlation(m, a)
+    ends = [np.quantile(drawn, [(1 - level) / 2, 1 - (1 - level) / 2]) for level in levels]
+    return test, [(min(float(low), rho), max(float(high), rho)) for low, high in ends]
 
 
 def _check_method(method: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import Ridge
+from scipy import linalg
 
 from nbutils.evaluation.words import NAN, Estimate, inner_level
 from nbutils.stats import LEAST_SPREAD, MOST_DRAWS, sign_flip
@@ -153,5 +153,7 @@ def _predicted(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     """What is left out, predicted from the rest with every penalty: shape (left out, penalties)."""
     middle, scale = x[~out].mean(axis=0), x[~out].std(axis=0)
     z = (x - middle) / np.where(scale > 1e-9, scale, 1)
-    model = Ridge(alpha=PENALTIES * (~out).sum() / 100, solver="cholesky")
-    return model.fit(z[~out], np.tile(y[~out, None], len(PENALTIES))).predict(z[out])
+    fitted, mean = z[~out], y[~out].mean()  # columns of z have mean 0 there
+    gram, moments, penalties = fitted.T @ fitted, fitted.T @ (y[~out] - mean), PENALTIES * len(fitted) / 100
+    weights = [linalg.lapack.dposv(gram + penalty * np.eye(len(gram)), moments)[1] for penalty in penalties]
+    return mean + z[out] @ np.transpose(weights)

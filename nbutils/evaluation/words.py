@@ -13,7 +13,7 @@ from nbutils.evaluation.reliability import Reliability
 from nbutils.stats import (
     LEAST_SPREAD,
     MOST_DRAWS,
-    between_conditions,
+    between_at_levels,
     correlation,
     runs_by_epochs,
     session_permutation,
@@ -249,7 +249,7 @@ def cluster_correlation(
     References:
         Field and Welsh (2007), doi:10.1111/j.1467-9868.2007.00593.x, on bootstrapping clusters.
     """
-    inner, seed = inner_level(level), int(as_rng(rng).integers(2**32))  # both intervals from the same resamples
+    inner, seed = inner_level(level), int(as_rng(rng).integers(2**32))
     m, p = as_series(measure, "measure"), as_series(performance, "performance")
     c, draws = as_groups(configuration, "configuration"), as_count(draws, "draws", most=MOST_DRAWS)
     if not m.shape == p.shape == c.shape:
@@ -257,8 +257,7 @@ def cluster_correlation(
         raise ValueError(f"measure, performance and configuration must be one per network, received {shapes}")
     if (count := len(np.unique(c))) < 3:
         raise ValueError(f"configuration must take at least 3 values, received {count}")
-    test, ends = between_conditions(m, p, c, seed, alternative="two-sided", draws=draws, level=level)
-    narrow = between_conditions(m, p, c, seed, alternative="two-sided", draws=draws, level=inner)[1]
+    test, (ends, narrow) = between_at_levels(m, p, c, seed, (level, inner), "two-sided", draws)
     return Estimate(correlation(m, p), *ends, narrow, test.p_value)
 
 

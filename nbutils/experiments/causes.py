@@ -178,9 +178,20 @@ def differences_at(doses: pd.DataFrame, penalty: str, dose: float, column: str) 
         dose: a coefficient.
         column: of the table.
     """
-    own = doses[doses["condition"] == penalty]
-    at, zero = (own[own["dose"] == value].set_index("seed")[column] for value in (dose, 0.0))
-    return (at - zero).dropna().sort_index()
+    return _differences(_by_dose(doses), penalty, dose, column)
+
+
+Cells = Mapping[tuple[str, float], pd.DataFrame]  # (penalty, dose) -> what was measured, by seed
+
+
+def _by_dose(doses: pd.DataFrame) -> Cells:
+    return {key: own.set_index("seed") for key, own in doses.groupby(["condition", "dose"])}
+
+
+def _differences(cells: Cells, penalty: str, dose: float, column: str) -> pd.Series:
+    if not {(penalty, dose), (penalty, 0.0)} <= cells.keys():
+        return pd.Series(dtype=float)
+    return (cells[penalty, dose][column] - cells[penalty, 0.0][column]).dropna().sort_index()
 
 
 def chosen_dose(doses: pd.DataFrame, penalty: str, direction: str, rules: CauseRules = CAUSE_RULES) -> float:
@@ -192,10 +203,14 @@ def chosen_dose(doses: pd.DataFrame, penalty: str, direction: str, rules: CauseR
         direction: "up" or "down".
         rules: how far is far enough, and how many pairs of networks it takes.
     """
+    return _chosen(_by_dose(doses), penalty, direction, rules)
+
+
+def _chosen(cells: Cells, penalty: str, direction: str, rules: CauseRules) -> float:
     column, sign = (PUSHED[penalty][0] if penalty in PUSHED else CONTROLS[penalty]), DIRECTIONS[direction]
-    there = sorted({dose for dose in doses.loc[doses["condition"] == penalty, "dose"] if sign * dose > 0}, key=abs)
+    there = sorted((dose for name, dose in cells if name == penalty and sign * dose > 0), key=abs)
     for dose in there:
-        moved = differences_at(doses, penalty, dose, column)
+        moved = _differences(cells, penalty, dose, column)
         if len(moved) >= rules.least and sign * moved.mean() >= rules.shift[column]:
             return float(dose)
     return float("nan")
@@ -217,9 +232,9 @@ def cause_verdicts(table: pd.DataFrame, rules: CauseRules = CAUSE_RULES) -> pd.D
     """
     rows, good = [], sound_trials(table)
     for (dataset, labels), part in good.groupby(["dataset", "labels"], sort=False):
-        doses = dose_table(part)
+        cells = _by_dose(dose_table(part))
         for penalty in PUSHED:
-            rows += [_row(doses, part, dataset, labels, penalty, direction, rules) for direction in DIRECTIONS]
+            rows += [_row(cells, part, dataset, labels, penalty, direction, rules) for direction in DIRECTIONS]
     found = pd.DataFrame(rows)
     found["adjusted"] = holm_adjusted(found["p_value"])
     found["word"] = [_word(row, rules) for row in found.itertuples()]
@@ -230,7 +245,7 @@ def cause_verdicts(table: pd.DataFrame, rules: CauseRules = CAUSE_RULES) -> pd.D
 
 
 def _row(
-    doses: pd.DataFrame,
+    cells: Cells,
     part: pd.DataFrame,
     dataset: str,
     labels: str,
@@ -238,17 +253,17 @@ def _row(
     direction: str,
     rules: CauseRules,
 ) -> dict[str, object]:
-    dose = chosen_dose(doses, penalty, direction, rules)
+    dose = _chosen(cells, penalty, direction, rules)
     row = dict.fromkeys([*TABLE, "inner_low", "inner_high", "beyond", "beyond_low"], float("nan"))
     row |= {"dataset": dataset, "labels": labels, "penalty": penalty, "direction": direction, "best_control": ""}
     row |= {"dose": dose, "networks": 0, "beyond_usual": float("nan"), "beyond_usual_low": float("nan")}
     if np.isnan(dose):
         return row
-    effect = differences_at(doses, penalty, dose, "accuracy")
+    effect = _differences(cells, penalty, dose, "accuracy")
     low, high = t_interval(effect.to_numpy(), rules.level)
     _, inner = equivalence_test(effect.to_numpy(), rules.bound, rules.level)
     row |= {
-        "moved": differences_at(doses, penalty, dose, PUSHED[penalty][0]).mean(),
+        "moved": _differences(cells, penalty, dose, PUSHED[penalty][0]).mean(),
         "networks": len(effect),
         "effect": effect.mean(),
         "low": low,
@@ -258,7 +273,7 @@ def _row(
         "p_value": paired_p_value(effect.to_numpy()),
     }
     sign = PUSHED[penalty][1] * DIRECTIONS[direction]
-    against = {name: _of_control(doses, name, sign, rules) for name in CONTROLS}
+    against = {name: _of_control(cells, name, sign, rules) for name in CONTROLS}
     row |= _beyond(effect, {name: values for name, values in against.items() if len(values)}, sign, rules)
     if labels != "true":
         base = part[part["condition"] == "none"].set_index("seed")["accuracy"]
@@ -268,10 +283,10 @@ def _row(
     return row
 
 
-def _of_control(doses: pd.DataFrame, name: str, sign: int, rules: CauseRules) -> pd.Series:
+def _of_control(cells: Cells, name: str, sign: int, rules: CauseRules) -> pd.Series:
     """Effects of a control at its own dose, in the direction in which it changes accuracy more by `sign`."""
-    found = [chosen_dose(doses, name, direction, rules) for direction in DIRECTIONS]
-    effects = [differences_at(doses, name, dose, "accuracy") for dose in found if not np.isnan(dose)]
+    found = [_chosen(cells, name, direction, rules) for direction in DIRECTIONS]
+    effects = [_differences(cells, name, dose, "accuracy") for dose in found if not np.isnan(dose)]
     return max(effects, key=lambda values: sign * values.mean(), default=pd.Series(dtype=float))
 
 

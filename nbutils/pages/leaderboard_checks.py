@@ -17,6 +17,7 @@ from nbutils.second.answers import sound, values_of
 from nbutils.second.leaderboard import zoo_axes
 from nbutils.second.networks import PARTS, Tables
 from nbutils.second.questions import PROTOCOL, QUESTIONS
+from nbutils.stats import counted_spearman, resampled_ranks, times_drawn
 from nbutils.support.display import figure_style, interval_text
 
 __all__ = [
@@ -199,16 +200,16 @@ def words(found: Found, axes: Sequence[str] = tuple(HELD), resamples: int = 200,
     asked = [one for one in QUESTIONS if one.design == "zoo" and one.statistic == "rank"]
     values = values_of(found.tables, networks, [one.measure for one in asked]).set_axis(networks.index)
     estimates = {(one, BOARD): found.answers[one.name].estimate for one in asked}
-    members = list(networks.groupby("family").indices.values())
-    chosen = np.random.default_rng(PROTOCOL.seed).integers(len(members), size=(resamples, len(members)))
-    places = [np.concatenate([members[k] for k in row]) for row in chosen]
-    table = np.column_stack([values, networks["accuracy"]])
+    family = networks.groupby("family").ngroup().to_numpy()
+    many = family.max() + 1
+    chosen = np.random.default_rng(PROTOCOL.seed).integers(many, size=(resamples, many))
+    counts = times_drawn(chosen, many)[family]
     for axis in axes:
         setting = zoo_axes(networks)[axis]
         best = held_fixed(values, networks["accuracy"], setting)
-        drawn = np.array([_held_fast(table[own], setting.to_numpy()[own]) for own in places])
-        for one, column in zip(asked, drawn.T, strict=True):
-            estimates[one, f"{HELD[axis]}{FIXED}"] = _estimate(best[one.measure], column)
+        for one in asked:
+            drawn = _held_fast(values[one.measure].to_numpy(float), networks["accuracy"].to_numpy(), setting, counts)
+            estimates[one, f"{HELD[axis]}{FIXED}"] = _estimate(best[one.measure], drawn)
     rows = []
     for (one, change), own in estimates.items():
         word = judge(own, one.threshold, direction=one.direction, bound=one.bound)
@@ -231,13 +232,12 @@ def words_table(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["data set", "question", "ρ", "word", "other words"])
 
 
-def _held_fast(table: np.ndarray, setting: np.ndarray) -> np.ndarray:
-    """As :func:`held_fixed`, of all columns with the last, without a table's overhead."""
-    within = []
-    for value in np.unique(setting):
-        ranks = _unit(stats.rankdata(table[setting == value], axis=0).T)
-        within.append(ranks[:-1] @ ranks[-1])
-    return np.mean(within, axis=0)
+def _held_fast(measure: np.ndarray, performance: np.ndarray, setting: pd.Series, counts: np.ndarray) -> np.ndarray:
+    """As :func:`held_fixed`, of one measure in every resample, over the values of the setting that it holds."""
+    rows = [(setting == value).to_numpy() for value in setting.unique()]
+    within = np.array([counted_spearman(measure[own], performance[own], counts[own]) for own in rows])
+    there = np.array([counts[own].any(axis=0) for own in rows])
+    return np.where(there, within, 0).sum(axis=0) / there.sum(axis=0)
 
 
 def _estimate(value: float, drawn: np.ndarray) -> Estimate:
@@ -284,14 +284,15 @@ def permuted(
     rng = np.random.default_rng(seed)
     picks = rng.integers(many, size=(resamples, many))
     orders = np.array([rng.permutation(many) for _ in range(4 * resamples)])
-    ranked = np.stack([_ranked(block, picks) for block in blocks])
+    counts = times_drawn(picks, many).repeat(blocks.shape[2], axis=0)
+    mixes = [own, *(own[rng.permutation(many)] for _ in range(worlds))]
+    drawn = _all_rhos(blocks.reshape(len(blocks), -1), np.reshape(mixes, (len(mixes), -1)), counts)
     means = _unit(stats.rankdata(blocks.mean(axis=2), axis=1))
     everything = _unit(stats.rankdata(blocks.reshape(len(blocks), -1), axis=1))
     rows = []
-    for world in range(worlds + 1):
-        mixed = own[rng.permutation(many)] if world else own
+    for world, mixed in enumerate(mixes):
         rho = everything @ _unit(stats.rankdata(mixed.ravel()))
-        low, high = np.quantile(np.einsum("mbn,bn->mb", ranked, _ranked(mixed, picks)), [0.025, 0.975], axis=1)
+        low, high = np.quantile(drawn[:, :, world], [0.025, 0.975], axis=0)
         beyond = np.maximum(np.minimum(low, rho), -np.maximum(high, rho))  # how far an interval lies from 0
         mean = _unit(stats.rankdata(mixed.mean(axis=1)))
         luck = np.abs(means @ mean[orders].T) >= np.abs(means @ mean)[:, None] - 1e-12
@@ -327,9 +328,17 @@ def probe_accuracy(found: Found, kind: str = "small") -> float:
     return float(_rhos(values, networks["accuracy"])["probe_accuracy"])
 
 
-def _ranked(block: np.ndarray, picks: np.ndarray) -> np.ndarray:
-    """Standardised ranks in every resample of families: shape (resamples, networks)."""
-    return _unit(stats.rankdata(block[picks].reshape(len(picks), -1), axis=1))
+def _all_rhos(first: np.ndarray, second: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Spearman's rho of all rows of two tables with each other in every resample: shape (resamples, first, second)."""
+    ranked, others = (np.stack([_scaled(row, counts) for row in table]) for table in (first, second))
+    return (counts * ranked).transpose(2, 0, 1) @ others.transpose(2, 1, 0)
+
+
+def _scaled(row: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Ranks in every resample whose squares add up to 1, or 0 where all are equal: shape (networks, resamples)."""
+    ranks = resampled_ranks(row, counts)
+    length = np.sqrt((counts * ranks * ranks).sum(axis=0))
+    return ranks / np.where(length > 0, length, 1)
 
 
 def gain_over(found: Found, measure: str, baselines: Sequence[str], seed: int = 0, kind: str = "small") -> Added:

@@ -1,15 +1,17 @@
-"""Books built by `make book`, each once for all workers: a small one, and before a release the whole one."""
+"""Books built by `make book`, each once for all workers: a small one, and before a release the whole one; a browser."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from playwright.sync_api import Browser, sync_playwright
 
 from nbutils.study.archive import RESULTS
 
@@ -59,3 +61,17 @@ def book(request, made_once) -> Book:
 
     folder = made_once(f"book-{request.param}", build)
     return Book(folder / "a folder", folder / "built", datasets)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A headless Chromium, where there is one."""
+    with sync_playwright() as playwright:
+        own = playwright.chromium.executable_path
+        names = ("chromium", "chromium-browser", "google-chrome")
+        path = own if Path(own).exists() else next(filter(None, map(shutil.which, names)), None)
+        if path is None:
+            pytest.skip("no Chromium here; python -m playwright install chromium")
+        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield started
+        started.close()

@@ -137,6 +137,11 @@ def test_images_and_figures_speak(pages):
         assert page.silent_svgs == 0, path
     for name in ("h1_communities", "h2_modularity", "h3_entropy"):
         assert pages[Path(f"book/pages/digits/{name}.html")].figures >= 5
+    assert pages[Path("book/intro.html")].figures == 1
+    assert {"picture-hero"} <= pages[Path("book/intro.html")].ids
+    assert {f"picture-{name}" for name in ("network", "density", "dying", "nulls")} <= pages[
+        Path("book/methods/graph.html")
+    ].ids
 
 
 def test_names_that_are_spoken_hold_the_words_that_are_seen(pages):

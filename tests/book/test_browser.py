@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shutil
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import axe_core_python
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
 
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 740}
 HEAVIEST = 1_500_000  # bytes of a page, besides scripts that pages share
@@ -31,19 +30,6 @@ class Quiet(SimpleHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        own = playwright.chromium.executable_path
-        names = ("chromium", "chromium-browser", "google-chrome")
-        path = own if Path(own).exists() else next(filter(None, map(shutil.which, names)), None)
-        if path is None:
-            pytest.skip("no Chromium here; python -m playwright install chromium")
-        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

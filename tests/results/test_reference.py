@@ -148,9 +148,12 @@ def kin(results: Results, row: pd.Series) -> pd.DataFrame:
     return results.table[results.table["run"].isin(runs["run"])]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=pytest.mark.release) for name in REFERENCE)])
 def test_measures_of_stored_firing_are_equal_to_the_last_digit(studies, name):
-    """On every processor: what is measured on firing is made of whole numbers and of sums in a stated order."""
+    """On every processor: what is measured on firing is made of whole numbers and of sums in a stated order.
+
+    The small studies go through all of that code, under every condition; larger networks only take longer.
+    """
     if name not in studies:
         pytest.skip(f"no tables of {name}")
     compared = compare_specimens(studies[name])
