@@ -254,10 +254,11 @@ def add_experiment_command(commands: argparse._SubParsersAction) -> None:
         "each against one reference) or cause (communities and entropy pushed up and down), with a row for each "
         "network; early (the first two epochs), with a row for each step; lesions (communities silenced, and sets of "
         "neurons that are alike), with a row for each set; pruning (weights removed by several rules, and the rest "
-        "trained further), with a row for each state. The table is written while networks finish, and what it holds is "
-        "kept: an experiment can be stopped at any time and goes on where it stopped.",
+        "trained further), with a row for each state; planted (tasks whose modules are known), with a row for each "
+        "construction. The table is written while networks finish, and what it holds is kept: an experiment can be "
+        "stopped at any time and goes on where it stopped.",
     )
-    experiment.add_argument("experiment", help="conditions, cause, early, lesions or pruning")
+    experiment.add_argument("experiment", help="conditions, cause, early, lesions, pruning or planted")
     experiment.add_argument("--datasets", nargs="+", metavar="NAME", help="default: those of the book")
     experiment.add_argument("--seeds", type=positive, help="networks of each condition or dose (default: the book's)")
     experiment.add_argument("--jobs", type=positive, help="processes (default: one per core)")

@@ -14,6 +14,7 @@ from nbutils.experiments.causes import cause_rows, cause_trials
 from nbutils.experiments.conditions import condition_trials
 from nbutils.experiments.early import early_rows, early_seconds, early_trials
 from nbutils.experiments.lesions import lesion_seconds, lesion_trials
+from nbutils.experiments.planted import planted_cases, planted_rows, planted_seconds
 from nbutils.experiments.pruning import pruning_rows, pruning_seconds, pruning_trials
 from nbutils.experiments.silenced_sets import lesion_rows
 from nbutils.experiments.trials import trial_rows, trial_seconds
@@ -46,6 +47,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "early": Experiment(early_trials, early_rows, early_seconds),
     "lesions": Experiment(lesion_trials, lesion_rows, lesion_seconds),
     "pruning": Experiment(pruning_trials, pruning_rows, pruning_seconds),
+    "planted": Experiment(planted_cases, planted_rows, planted_seconds),
 }
 
 

@@ -81,7 +81,7 @@ def test_rules_have_a_digest_that_changes_with_them():
 
 
 def test_an_experiment_is_known_by_name():
-    assert set(EXPERIMENTS) == {"conditions", "cause", "early", "lesions", "pruning"}
+    assert set(EXPERIMENTS) == {"conditions", "cause", "early", "lesions", "pruning", "planted"}
     with pytest.raises(ValueError, match=r"experiment must be one of conditions, cause, .*, received 'casue'"):
         experiment_trials("casue")
 
@@ -112,7 +112,10 @@ def test_the_command_plans_computes_and_goes_on(tmp_path, capsys, monkeypatch):
     assert main([*asked, "--plan"]) == 0
     assert "Missing: 0 networks" in capsys.readouterr().out
     for wrong, sentence in (
-        (["experiment", "causes"], "experiment must be one of conditions, cause, early, lesions, pruning, received"),
+        (
+            ["experiment", "causes"],
+            "experiment must be one of conditions, cause, early, lesions, pruning, planted, received",
+        ),
         (["experiment", "conditions", "--datasets", "nist"], "dataset must be one of"),
         (["experiment", "conditions", "--seeds", "0"], "--seeds"),
     ):
