@@ -1,4 +1,4 @@
-"""The sparse layer: equal to a slow reference, the density that is asked for, frozen in evaluation, an option of runs."""
+"""The sparse layer: equal to a slow reference, as dense as asked for, frozen in evaluation, an option of runs."""
 
 import re
 from math import floor
