@@ -13,7 +13,6 @@ from sklearn.metrics import adjusted_mutual_info_score
 from nbutils.activations import firing
 from nbutils.communities import detect_communities
 from nbutils.entropy import block_entropy
-from nbutils.experiments.sparse import SparseCase
 from nbutils.graphs import activation_pattern_graph
 from nbutils.nulls import circular_shift_null, within_class_null
 from nbutils.runs.sparsity import SpatialSparsity
@@ -28,7 +27,7 @@ from nbutils.truth.motif_errors import (
     motif_errors,
     sequence_accuracy,
 )
-from nbutils.truth.sparse_settings import PLANS
+from nbutils.truth.sparse_settings import PLANS, SparseCase
 from nbutils.truth.sparse_training import SparseTraining, train_sparse
 
 __all__ = ["community_values", "look_at_units", "place_units", "rows_of"]

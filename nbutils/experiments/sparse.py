@@ -7,16 +7,13 @@ and nothing. All see the same examples, as many, whatever their density.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from nbutils.support.checks import shown
-from nbutils.support.provenance import digest_of
-from nbutils.truth.sparse_settings import CONDITIONS, Schedule, SparseSettings
+from nbutils.truth.sparse_settings import CONDITIONS, Schedule, SparseCase, SparseSettings
 
 __all__ = [
     "SMALL_STUDY",
-    "SparseCase",
     "full_cases",
     "sparse_cases",
     "sparse_rows",
@@ -33,29 +30,6 @@ SMALL_STUDY: Mapping[str, tuple[int, int, float, float, dict[str, float]]] = {
 }
 FULL = "digit_circle"
 FULL_SAMPLES, FULL_DENSITY = 4_000_000, 1.8e-4
-
-
-@dataclass(frozen=True)
-class SparseCase:
-    """A network with motif channels.
-
-    Attributes:
-        training: how it is trained.
-        looks: times at which it is looked at, evenly spread over its checks, beside that before training.
-    """
-
-    training: SparseSettings
-    looks: int = 8
-
-    @property
-    def settings(self) -> str:
-        """Digest by which a table knows the network."""
-        return digest_of(self.identity)
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """By what a store knows it."""
-        return {"sparse": self.training.identity, "looks": self.looks}
 
 
 def sparse_cases(datasets: Sequence[str] | None = None, seeds: int = SEEDS) -> list[SparseCase]:

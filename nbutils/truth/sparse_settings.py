@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nbutils.support.checks import as_count, is_number, shown
+from nbutils.support.provenance import digest_of
 
-__all__ = ["CONDITIONS", "PLANS", "Plan", "Schedule", "SparseSettings", "adapt"]
+__all__ = ["CONDITIONS", "PLANS", "Plan", "Schedule", "SparseCase", "SparseSettings", "adapt"]
 
 # How the layer of motif channels is kept sparse: thresholds of each channel, or one for all; a penalty; or nothing.
 CONDITIONS = ("MT", "ST", "L1", "KL", "none")
@@ -162,3 +163,26 @@ class SparseSettings:
     def identity(self) -> dict[str, Any]:
         """All of it, as JSON can hold it."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class SparseCase:
+    """A network with motif channels.
+
+    Attributes:
+        training: how it is trained.
+        looks: times at which it is looked at, evenly spread over its checks, beside that before training.
+    """
+
+    training: SparseSettings
+    looks: int = 8
+
+    @property
+    def settings(self) -> str:
+        """Digest by which a table knows the network."""
+        return digest_of(self.identity)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """By what a store knows it."""
+        return {"sparse": self.training.identity, "looks": self.looks}
