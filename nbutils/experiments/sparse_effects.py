@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,21 @@ import pandas as pd
 
 from nbutils.evaluation.words import Estimate, inner_level, judge, t_interval
 from nbutils.experiments.effects import estimate_of, holm_adjusted, paired, paired_p_value
+from nbutils.study.cases import read_cases
+from nbutils.support.files import is_file
 from nbutils.support.provenance import digest_of
 
-__all__ = ["PUBLISHED", "SPARSE_RULES", "SparseRules", "last_looks", "sound_networks", "sparse_verdicts", "trace_table"]
+__all__ = [
+    "PUBLISHED",
+    "SPARSE_RULES",
+    "SparseRules",
+    "last_looks",
+    "read_looks",
+    "sound_networks",
+    "sparse_verdicts",
+    "told_words",
+    "trace_table",
+]
 
 # Confusion error by condition, as published (nine seeds, DigitCircle of 100 x 100 pixels); of L1 the better end of a
 # range.
@@ -102,7 +115,8 @@ def sparse_verdicts(table: pd.DataFrame, rules: SparseRules = SPARSE_RULES) -> p
             rows.append({"task": task, "question": "confusion", "condition": condition, **_effect(found, rules)})
         risen = _risen(table[table["task"] == task], own)
         rows.append({"task": task, "question": "communities", "condition": "MT", **_effect(risen, rules)})
-    verdicts = pd.DataFrame(rows)
+    names = ("task", "question", "condition", *_effect(np.array([]), rules))
+    verdicts = pd.DataFrame(rows, columns=names)
     verdicts["adjusted"] = holm_adjusted(verdicts["p_value"])
     verdicts["word"] = [_word(row, _arrived(sound, row.task), rules) for row in verdicts.itertuples()]
     return verdicts
@@ -151,3 +165,67 @@ def trace_table(table: pd.DataFrame) -> pd.DataFrame:
         own = pd.DataFrame(json.loads(row.trace))
         parts.append(own.assign(task=row.task, condition=row.condition, seed=row.seed))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def told_words(verdicts: pd.DataFrame) -> str:
+    """How often each word is said, most often first.
+
+    Examples:
+        >>> told_words(pd.DataFrame({"word": ["undecided", "supported", "undecided"]}))
+        'undecided 2, supported 1'
+    """
+    return ", ".join(f"{word} {count}" for word, count in verdicts["word"].value_counts().items())
+
+
+# What the page reads, so that it stands before the first network is trained.
+COLUMNS = [
+    "settings",
+    "task",
+    "condition",
+    "seed",
+    "parameters",
+    "reason",
+    "final",
+    "samples",
+    "density",
+    "target",
+    "accuracy",
+    "edit",
+    "loss",
+    "false_positive",
+    "false_negative",
+    "confusion",
+    "counted",
+    "active",
+    "silent",
+    "exact",
+    "test_edit",
+    "modularity",
+    "class_part",
+    "remainder",
+    "excess",
+    "communities",
+    "connected",
+    "ami_motif",
+    "ami_part",
+    "block_entropy",
+    "block_entropy_null",
+    "trace",
+    "degenerate",
+]
+
+
+def read_looks(path: Path) -> pd.DataFrame:
+    """The table of the experiment, or one without rows where it has not been made yet.
+
+    Args:
+        path: of the table.
+
+    Raises:
+        ValueError: it is damaged.
+
+    Examples:
+        >>> len(read_looks(Path("missing.parquet")))
+        0
+    """
+    return read_cases(path) if is_file(path) else pd.DataFrame(columns=COLUMNS)
