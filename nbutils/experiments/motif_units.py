@@ -93,7 +93,7 @@ def community_values(
     if fired.any(axis=0).sum() < 6:
         return found | dict.fromkeys(names, float("nan"))
     graph = activation_pattern_graph(fired, EDGES)
-    own = detect_communities(graph)
+    own = detect_communities(graph, seeds=1)  # one search, as for the null models
     connected = np.diff(graph.indptr) > 0
     circular = np.mean([_modularity(circular_shift_null(fired, rng)) for _ in range(DRAWS)])
     within = np.mean([_modularity(within_class_null(fired, labels, rng)) for _ in range(DRAWS)])

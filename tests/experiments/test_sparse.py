@@ -48,13 +48,22 @@ def test_units_of_a_place_keep_every_strongest_activation():
 
 
 def test_units_that_fire_alone_have_no_communities():
-    rng = np.random.default_rng(0)
-    found = community_values(rng.random((300, 40)), np.arange(40) % 4, np.arange(40) // 4, rng.integers(3, size=300), 0)
-    assert abs(found["ami_motif"]) < 0.25
-    assert abs(found["excess"]) < 0.1
-    assert found["excess"] == pytest.approx(found["class_part"] + found["remainder"])
-    assert abs(found["block_entropy"] - found["block_entropy_null"]) < 0.1
-    assert np.isnan(community_values(np.zeros((9, 8)), np.zeros(8), np.zeros(8), np.zeros(9, int), 0)["modularity"])
+    found = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        alone = rng.random((300, 40)), np.arange(40) % 4, np.arange(40) // 4, rng.integers(3, size=300)
+        found.append(community_values(*alone, seed))
+        parts = found[-1]["class_part"] + found[-1]["remainder"]
+        assert found[-1]["excess"] == pytest.approx(parts)
+        assert abs(found[-1]["block_entropy"] - found[-1]["block_entropy_null"]) < 0.05
+    means = {name: np.mean([one[name] for one in found]) for name in ("excess", "ami_motif", "ami_part")}
+    assert all(abs(value) < 0.09 for value in means.values()), "four standard errors of eight draws"
+
+
+def test_units_that_never_fire_have_no_graph():
+    silent = community_values(np.zeros((9, 8)), np.zeros(8), np.zeros(8), np.zeros(9, int), 0)
+    assert np.isnan(silent["modularity"])
+    assert silent["block_entropy"] == 0
 
 
 def test_a_network_that_is_given_the_truth_makes_no_errors():
@@ -84,7 +93,7 @@ def test_rows(condition):
     assert (rows[-1]["density"] < 0.5) if condition == "MT" else np.isnan(rows[-1]["density"])
     assert all(0 <= row["confusion"] <= 1 and row["reason"] == "" for row in rows)
     if condition == "none":
-        assert rows[-1]["counted"] == pytest.approx(0.2, abs=0.03), "the strongest fifth of each channel"
+        assert 0.05 < rows[-1]["counted"] < 0.23, "the strongest fifth of a channel, or all where fewer are active"
 
 
 def test_a_network_that_diverges_has_a_row():
