@@ -255,10 +255,12 @@ def add_experiment_command(commands: argparse._SubParsersAction) -> None:
         "network; early (the first two epochs), with a row for each step; lesions (communities silenced, and sets of "
         "neurons that are alike), with a row for each set; pruning (weights removed by several rules, and the rest "
         "trained further), with a row for each state; planted (tasks whose modules are known), with a row for each "
-        "construction. The table is written while networks finish, and what it holds is kept: an experiment can be "
-        "stopped at any time and goes on where it stopped.",
+        "construction; sparse and sparse-full (units that may stand for motifs), with a row for each look. The table "
+        "is written while networks finish, and what it holds is kept: it can be stopped at any time and goes on where "
+        "it stopped.",
     )
-    experiment.add_argument("experiment", help="conditions, cause, early, lesions, pruning or planted")
+    known = "conditions, cause, early, lesions, pruning, planted, sparse or sparse-full"
+    experiment.add_argument("experiment", help=known)
     experiment.add_argument("--datasets", nargs="+", metavar="NAME", help="default: those of the book")
     experiment.add_argument("--seeds", type=positive, help="networks of each condition or dose (default: the book's)")
     experiment.add_argument("--jobs", type=positive, help="processes (default: one per core)")

@@ -17,6 +17,7 @@ from nbutils.experiments.lesions import lesion_seconds, lesion_trials
 from nbutils.experiments.planted import planted_cases, planted_rows, planted_seconds
 from nbutils.experiments.pruning import pruning_rows, pruning_seconds, pruning_trials
 from nbutils.experiments.silenced_sets import lesion_rows
+from nbutils.experiments.sparse import full_cases, sparse_cases, sparse_rows, sparse_seconds
 from nbutils.experiments.trials import trial_rows, trial_seconds
 from nbutils.study.cases import Case, Rows
 from nbutils.support.checks import shown
@@ -48,6 +49,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "lesions": Experiment(lesion_trials, lesion_rows, lesion_seconds),
     "pruning": Experiment(pruning_trials, pruning_rows, pruning_seconds),
     "planted": Experiment(planted_cases, planted_rows, planted_seconds),
+    "sparse": Experiment(sparse_cases, sparse_rows, sparse_seconds),
+    "sparse-full": Experiment(full_cases, sparse_rows, sparse_seconds),
 }
 
 

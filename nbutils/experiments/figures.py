@@ -20,7 +20,17 @@ from nbutils.experiments.trials import OUTCOMES
 from nbutils.runs.pruning import PRUNINGS
 from nbutils.support.display import figure_style
 
-__all__ = ["dose_figure", "early_figure", "effects_figure", "leads_figure", "pruning_figure", "sets_figure"]
+__all__ = [
+    "dose_figure",
+    "early_figure",
+    "effects_figure",
+    "leads_figure",
+    "motif_density_figure",
+    "motif_errors_figure",
+    "pruning_figure",
+    "sets_figure",
+    "sparsity_trace_figure",
+]
 
 WIDTH, ROW = 7.6, 0.19  # inches
 TOLD, OPEN, INK = "#3b82c4", "#8a8f98", "#6b7280"  # an effect after correction, one that is open, lines
@@ -280,3 +290,78 @@ def _dots(ax: Axes, row: int, values: np.ndarray, colour: str) -> None:
     if len(values) > 1:
         ax.hlines(row - 0.12, *t_interval(values), color=colour, lw=2)
         ax.scatter(values.mean(), row - 0.12, color=colour, s=22, zorder=3)
+
+
+CONDITION_LINES = {"MT": "#3b82c4", "ST": "#d97a1a", "L1": "#a35cc4", "KL": "#2a9d6f", "none": "#8a8f98"}
+
+
+def sparsity_trace_figure(traces: pd.DataFrame) -> Figure:
+    """Adaptive sparsity over samples: accuracy on validation examples, and density, a line for each network.
+
+    Args:
+        traces: of one task, see `nbutils.experiments.sparse_effects.trace_table`.
+    """
+    with figure_style():
+        fig, axes = plt.subplots(1, 2, figsize=(WIDTH, 2.6), sharex=True)
+        for (condition, _), own in traces.groupby(["condition", "seed"], sort=False):
+            for ax, column in zip(axes, ("edit", "density"), strict=True):
+                ax.plot(own["samples"], own[column], color=CONDITION_LINES[condition], lw=1.1, alpha=0.8)
+        axes[0].set(ylabel="edit accuracy", xlabel="samples", ylim=(0, 1.02))
+        axes[1].set(ylabel="density asked for", xlabel="samples", yscale="log")
+        shown = [name for name in CONDITION_LINES if name in set(traces["condition"])]
+        lines = [plt.Line2D([], [], color=CONDITION_LINES[name]) for name in shown]
+        fig.legend(lines, shown, ncol=len(shown), loc="outside lower center", fontsize=8)
+        plt.close(fig)
+    return fig
+
+
+def motif_errors_figure(last: pd.DataFrame, published: Mapping[str, float]) -> Figure:
+    """Errors of motif channels: a panel per task, a row per condition, networks as dots and their mean with its
+    interval.
+
+    Args:
+        last: last looks at networks.
+        published: confusion errors by condition, drawn as bars beside the networks.
+    """
+    tasks = list(dict.fromkeys(last["task"]))
+    with figure_style():
+        fig, axes = plt.subplots(1, len(tasks), figsize=(WIDTH, 2.6), sharey=True, sharex=True, squeeze=False)
+        for ax, task in zip(axes[0], tasks, strict=True):
+            for row, (condition, colour) in enumerate(CONDITION_LINES.items()):
+                own = last[(last["task"] == task) & (last["condition"] == condition)]
+                if len(values := own["confusion"].dropna().to_numpy()):
+                    _dots(ax, row, values, colour)
+                if condition in published:
+                    ax.plot([published[condition]] * 2, [row - 0.35, row + 0.35], color=INK, lw=1)
+            ax.set_title(task.replace("_", " "), fontsize=9.5)
+            ax.set(yticks=range(len(CONDITION_LINES)), yticklabels=list(CONDITION_LINES), xlim=(-0.03, 1))
+        axes[0][0].set_ylim(len(CONDITION_LINES) - 0.5, -0.5)
+        fig.supxlabel("confusion error", fontsize=9)
+        plt.close(fig)
+    return fig
+
+
+def motif_density_figure(looks: pd.DataFrame) -> Figure:
+    """Communities and entropies as density falls, a line for each network: agreement, parts of Q, entropy of blocks.
+
+    Args:
+        looks: at networks of one task and condition.
+    """
+    panels = {
+        "agreement (AMI)": {"ami_motif": "motifs", "ami_part": "parts of the picture"},
+        "part of Q": {"excess": "beyond chance", "class_part": "class preference", "remainder": "remainder"},
+        "bits": {"block_entropy": "blocks of six", "block_entropy_null": "the same, shifted"},
+    }
+    with figure_style():
+        fig, axes = plt.subplots(1, 3, figsize=(WIDTH, 2.8), sharex=True)
+        for ax, (title, columns) in zip(axes, panels.items(), strict=True):
+            for (column, label), (colour, marker) in zip(columns.items(), LINES, strict=False):
+                for number, (_, own) in enumerate(looks.groupby("settings", sort=False)):
+                    style = {"color": colour, "marker": marker, "ms": 3, "lw": 1, "alpha": 0.8}
+                    ax.plot(own["counted"], own[column], label=label if number == 0 else None, **style)
+            ax.set(title=title, xscale="log", xlabel="density")
+            ax.title.set_fontsize(9.5)
+            ax.legend(fontsize=7)
+        axes[0].invert_xaxis()
+        plt.close(fig)
+    return fig

@@ -181,7 +181,7 @@ def look_at(
     last = run.record["history"][0 if epoch == 0 else -1] if network is None else {}
     network = run.network(epoch) if network is None else network
     data, function = run.spec.data(), activation(run.spec.activation)
-    usual = (run.spec.activation, run.spec.normalisation) == ("relu", "none")
+    usual = (run.spec.activation, run.spec.normalisation, run.spec.sparsity) == ("relu", "none", 0)
     other = takes_images(run.spec.model) or not usual
     watched, others = held_out_probe(data.test_labels)
     pixels, labels = data.test_pixels[watched], data.test_labels[watched]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nbutils.runs.conditions import NORMALISATIONS, Activation
 from nbutils.runs.conditions import activation as activation_named
 from nbutils.support.arguments import checked
-from nbutils.support.checks import as_count, shown
+from nbutils.support.checks import as_count, is_number, shown
 
 if TYPE_CHECKING:
     from torch import nn
@@ -203,6 +203,7 @@ def build_model(
     initialisation: str = "pytorch",
     activation: str = "relu",
     normalisation: str = "none",
+    sparsity: float = 0.0,
 ) -> nn.Module:
     """A network by its name, not trained yet.
 
@@ -219,16 +220,20 @@ def build_model(
         activation: of an MLP's hidden layers, key of `nbutils.runs.conditions.ACTIVATIONS`; others have their own.
         normalisation: batch normalisation of an MLP's hidden layers, "before" or "after" the activation function, or
             "none"; others have their own.
+        sparsity: share of an MLP's hidden outputs that stay active, in (0, 1), by a threshold for each unit that
+            follows batch normalisation, see :class:`nbutils.runs.sparsity.SpatialSparsity`; 0 leaves the activation
+            function as it is.
 
     Returns:
         For an MLP, blocks `hidden1`, `hidden2`, ..., each of `linear`, the activation function by its name, such as
-        `relu`, and (when asked for) `norm` and `dropout`, then `output`. For the others see
-        :mod:`nbutils.runs.architectures`.
+        `relu`, and (when asked for) `norm` and `dropout`, then `output`; with sparsity, `sparse` stands in place of the
+        activation function. For the others see :mod:`nbutils.runs.architectures`.
 
     Raises:
         ValueError: a bad model name, more than 500 million weights, `dropout` outside [0, 1), an unknown
-            initialisation, activation function or normalisation, or one that the model does not take; a model of images
-            without their shape, or with one that it cannot take.
+            initialisation, activation function or normalisation, or one that the model does not take; `sparsity`
+            outside [0, 1), or with another activation function or normalisation; a model of images without their shape,
+            or with one that it cannot take.
 
     Examples:
         >>> build_model("mlp:4", inputs=3, classes=2)[0].relu
@@ -256,13 +261,16 @@ def build_model(
             "activation and normalisation must be 'relu' and 'none' for a model other than an 'mlp:', which has its "
             f"own, received {shown(activation)} and {shown(normalisation)} for {shown(model)}"
         )
+    if wrong := sparsity_misfit(sparsity, model, activation, normalisation):
+        raise ValueError(wrong)
     parameter_count(model, inputs if shape else values, classes)  # refuses what no memory holds
     from torch import nn  # the other functions are about names only
 
     if takes_images(model):
         network = _of_images(model, _shape(model, inputs), classes, dropout)
     else:
-        made = partial(_block, activation=activation, function=function, normalisation=normalisation, dropout=dropout)
+        own = {"activation": activation, "function": function, "normalisation": normalisation}
+        made = partial(_block, **own, dropout=dropout, sparsity=sparsity)
         network = _fully_connected(hidden_widths(model), values, classes, made)
     if initialisation != "pytorch":
         draw = {
@@ -277,8 +285,39 @@ def build_model(
     return network
 
 
+def sparsity_misfit(sparsity: float, model: str, activation: str, normalisation: str) -> str:
+    """Why a network cannot have a sparsity, in one sentence; empty if it can.
+
+    Args:
+        sparsity: with the others see :func:`build_model`.
+
+    Examples:
+        >>> sparsity_misfit(0.1, "mlp:8", "relu", "none"), sparsity_misfit(1.0, "mlp:8", "relu", "none")
+        ('', 'sparsity must be at least 0 and below 1, received 1.0')
+    """
+    if not is_number(sparsity) or not 0 <= sparsity < 1:
+        return f"sparsity must be at least 0 and below 1, received {shown(sparsity)}"
+    if not sparsity:
+        return ""
+    if takes_images(model):
+        return f"sparsity must be 0 for model {model!r}, for only an 'mlp:' has sparse units; received {sparsity:g}"
+    if (activation, normalisation) != ("relu", "none"):
+        return (
+            "sparsity must be 0 unless activation and normalisation are 'relu' and 'none', for sparse units are ReLUs "
+            f"that follow their own batch normalisation; received {sparsity:g} with {activation!r} and "
+            f"{normalisation!r}"
+        )
+    return ""
+
+
 def _block(
-    inputs: int, width: int, activation: str, function: Activation, normalisation: str, dropout: float
+    inputs: int,
+    width: int,
+    activation: str,
+    function: Activation,
+    normalisation: str,
+    dropout: float,
+    sparsity: float,
 ) -> nn.Sequential:
     """A hidden layer."""
     from torch import nn
@@ -286,7 +325,12 @@ def _block(
     parts: OrderedDict[str, nn.Module] = OrderedDict(linear=nn.Linear(inputs, width))
     if normalisation == "before":
         parts["norm"] = nn.BatchNorm1d(width)
-    parts[activation] = function.make()
+    if sparsity:
+        from nbutils.runs.sparsity import SpatialSparsity
+
+        parts["sparse"] = SpatialSparsity(width, sparsity)
+    else:
+        parts[activation] = function.make()
     if normalisation == "after":
         parts["norm"] = nn.BatchNorm1d(width)
     if dropout:

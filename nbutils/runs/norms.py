@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from nbutils.runs.architectures import Pictures, Pooled
+from nbutils.runs.sparsity import SpatialSparsity
 
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
@@ -83,7 +84,10 @@ def _folded(network: nn.Module) -> nn.Module:
                 raise ValueError(f"batch normalisation {name!r} must follow a layer with weights")
             _fold(before, module)
             parent, _, own = name.rpartition(".")
-            setattr(found.get_submodule(parent), own, nn.Identity())
+            holder = found.get_submodule(parent)
+            setattr(holder, own, nn.Identity())
+            if isinstance(holder, SpatialSparsity):  # its thresholds are what the biases are lowered by
+                _lower(before, holder)
         elif not any(True for _ in module.children()) and not isinstance(module, Pictures):
             before = module
     return found
@@ -97,3 +101,9 @@ def _fold(layer: nn.Linear | nn.Conv2d, norm: nn.Module) -> None:
             shift = shift + layer.bias * scale
         layer.weight.mul_(scale.view(-1, *[1] * (layer.weight.ndim - 1)))
         layer.bias = nn.Parameter(shift)
+
+
+def _lower(layer: nn.Linear | nn.Conv2d, sparse: SpatialSparsity) -> None:
+    with torch.no_grad():
+        layer.bias.sub_(sparse.threshold)
+        sparse.threshold.zero_()

@@ -118,7 +118,7 @@ class _Recorder:
         self.halves = probe_halves(self.data.train_true[self.probe])
         torch.manual_seed(spec.seed)
         sizes = self.data.image_shape, len(self.data.classes)
-        how = spec.dropout, spec.initialisation, spec.activation, spec.normalisation
+        how = spec.dropout, spec.initialisation, spec.activation, spec.normalisation, spec.sparsity
         model = build_model(spec.model, *sizes, *how)
         self.model = model.to(spec.device).eval()  # training mode is for steps alone
         settle(self.model, self._some, len(self.data.train_true))

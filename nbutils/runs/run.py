@@ -174,7 +174,7 @@ class Run:
 
         data, spec = load_dataset(self.spec.dataset), self.spec
         sizes = data.image_shape, len(data.classes)
-        how = spec.dropout, spec.initialisation, spec.activation, spec.normalisation
+        how = spec.dropout, spec.initialisation, spec.activation, spec.normalisation, spec.sparsity
         model = build_model(spec.model, *sizes, *how)
         if epoch in (0, -1):
             stored = self.store.arrays(self.address, "first_weights" if epoch == 0 else "last_weights")

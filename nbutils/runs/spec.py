@@ -18,7 +18,7 @@ from nbutils.runs.conditions import (
     read_rule,
     rule_name,
 )
-from nbutils.runs.models import INITIALISATIONS, hidden_widths, takes_images
+from nbutils.runs.models import INITIALISATIONS, hidden_widths, sparsity_misfit, takes_images
 from nbutils.runs.penalties import PENALTIES
 from nbutils.support.devices import resolve_device
 from nbutils.support.messages import Parameters
@@ -87,6 +87,11 @@ class RunSpec(Parameters):
         start_from: name of a data set on which the same run is trained first; its hidden layers are taken over.
         frozen_epochs: for so many epochs only the last layer learns; afterwards the last hidden layer, too, both at a
             tenth of the rate. 0 lets all layers learn from the start.
+        sparsity: share of an MLP's hidden outputs that stay active, in (0, 1); 0 leaves ReLUs as they are. A sparse
+            unit is active where it exceeds its threshold, see :class:`nbutils.runs.sparsity.SpatialSparsity`, and is 0
+            elsewhere. By the book's firing rule ("top-decile") a unit fires on its strongest tenth of the images, and
+            only where it is active: with a sparsity below 0.1 it fires wherever it is active, so that firing rates are
+            the sparsity, and the rule "positive" says the same.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -123,6 +128,7 @@ class RunSpec(Parameters):
     patience: Annotated[int, Field(ge=1)] | None = None
     start_from: Annotated[str, AfterValidator(lambda name: known_dataset(name) if name else name)] = ""
     frozen_epochs: Annotated[int, Field(ge=0)] = 0
+    sparsity: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = 0.0
 
     @model_validator(mode="after")
     def _scaled_or_standard(self) -> RunSpec:
@@ -143,6 +149,7 @@ class RunSpec(Parameters):
         by_metric, pushed = watches is SCHEDULES["performance"], self.penalty.partition(":")[0]
         held, images = self.validation > 0, takes_images(self.model)
         own = (self.activation, self.normalisation) == ("relu", "none")
+        unfit = sparsity_misfit(self.sparsity, self.model, self.activation, self.normalisation)
         return [
             (
                 images and not own,
@@ -205,6 +212,7 @@ class RunSpec(Parameters):
                 pushed != "none" and float(self.penalty.partition(":")[2]) == 0,
                 f"penalty must be 'none' rather than with coefficient 0, received {self.penalty!r}",
             ),
+            (bool(unfit), unfit),
         ]
 
     @model_serializer(mode="wrap")
@@ -279,4 +287,5 @@ CONDITIONS = (
     "patience",
     "start_from",
     "frozen_epochs",
+    "sparsity",
 )

@@ -1,0 +1,230 @@
+"""Adaptive sparsity training: the density of motif channels falls whenever a network reads well enough.
+
+Training goes from check to check. At a check the target falls by `fall` for each sample since the last one; where the
+validation accuracy exceeds it, the density is multiplied by `factor`; then the target is raised to the accuracy. So
+density falls as fast as the network keeps up, and no faster. Training that is cut off goes on from its last check with
+the same bits, for all that is random is drawn from the number of the step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+
+from nbutils.runs.sparsity import SpatialSparsity
+from nbutils.support.files import is_file, replace_file
+from nbutils.truth.motif_batches import MotifBatch
+from nbutils.truth.motif_errors import sequence_accuracy
+from nbutils.truth.motif_networks import MotifNetwork, build_motif_network
+from nbutils.truth.sparse_settings import SparseSettings, adapt
+
+__all__ = ["SparseTraining", "train_sparse"]
+
+VALIDATION_SEED, STEP_SEEDS = 2**40, 10**6  # streams of examples: those of a seed's steps lie far below the others
+
+
+class SparseTraining:
+    """A network that is being trained, and the trace of its checks.
+
+    Args:
+        settings: how.
+
+    Attributes:
+        network: in evaluation mode between steps.
+        steps: taken so far.
+        target: accuracy that must be exceeded at the next check, but for what it falls until then.
+        trace: one row for each check: `samples`, `density` and `target` after it, `accuracy` (exact sequences) and
+            `edit` (edit accuracy) on validation examples, `loss` (mean since the last check, in nats).
+
+    Examples:
+        >>> from nbutils.truth.sparse_settings import Schedule
+        >>> settings = SparseSettings(samples=256, schedule=Schedule(every=128, stop=0.01), validation=8)
+        >>> training = SparseTraining(settings)
+        >>> training.to_next_check(), training.to_next_check(), training.over
+        (128, 256, True)
+        >>> training.table["density"].tolist()
+        [0.5, 0.5]
+    """
+
+    def __init__(self, settings: SparseSettings) -> None:
+        from nbutils.truth.motifs import TASKS
+
+        self.settings, self.task = settings, TASKS[settings.task]
+        start = settings.schedule.start
+        self.network: MotifNetwork = build_motif_network(self.task, settings.condition, start, settings.seed).eval()
+        self.optimiser = torch.optim.Adam(self.network.parameters(), settings.rate)
+        self.steps, self.target = 0, 1.0
+        self.trace: list[dict[str, float]] = []
+        self._validation: MotifBatch | None = None
+
+    @property
+    def samples(self) -> int:
+        """Seen so far."""
+        return self.steps * self.settings.batch
+
+    @property
+    def over(self) -> bool:
+        """Whether all samples have been seen."""
+        return self.samples + self.settings.batch > self.settings.samples
+
+    @property
+    def density(self) -> float:
+        """The density asked for; NaN for units that are not sparse."""
+        units = self.network.units
+        return units.density if isinstance(units, SpatialSparsity) else float("nan")
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The trace."""
+        return pd.DataFrame(self.trace)
+
+    def to_next_check(self) -> int:
+        """Train up to the next check, or to the end, and check.
+
+        Returns:
+            Samples seen so far.
+
+        Raises:
+            FloatingPointError: the loss is no finite number.
+        """
+        due = (self.samples // self.settings.schedule.every + 1) * self.settings.schedule.every
+        losses = []
+        self.network.train()
+        while self.samples < due and not self.over:
+            losses.append(self._step())
+        self.network.eval()
+        self.check(float(np.mean(losses)) if losses else float("nan"))
+        return self.samples
+
+    def _step(self) -> float:
+        settings = self.settings
+        batch = self.task.sample(settings.batch, settings.seed * STEP_SEEDS + self.steps)
+        maps = self.network.maps(torch.from_numpy(batch.inputs))
+        loss = self.network.head.loss(maps, torch.from_numpy(batch.sequences.astype(np.int64)))
+        if not np.isfinite(value := loss.item()):
+            raise FloatingPointError(f"training diverged: the loss is {value} after {self.samples} samples")
+        if settings.penalty:
+            loss = loss + settings.penalty * _penalty(maps, settings.condition, settings.schedule.stop)
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()
+        self.steps += 1
+        return value
+
+    def check(self, loss: float = float("nan")) -> None:
+        """Measure accuracy, let the density fall if that is good enough, and add a row to the trace.
+
+        Args:
+            loss: of the samples since the last check. Before training, there is nothing to adapt.
+        """
+        accuracy = self.validated()
+        density = self.density
+        if self.steps and isinstance(self.network.units, SpatialSparsity):
+            after, self.target = adapt(self.settings.schedule, density, self.target, accuracy["edit"])
+            if after != density:
+                self.network.units.set_density(after)
+        row = {"samples": self.samples, "density": self.density, "target": self.target, "loss": loss}
+        self.trace.append({**row, "accuracy": accuracy["exact"], "edit": accuracy["edit"]})
+
+    @torch.no_grad()
+    def validated(self) -> dict[str, float]:
+        """Share of validation examples that are read exactly, and edit accuracy."""
+        if self._validation is None:
+            self._validation = self.task.sample(self.settings.validation, VALIDATION_SEED + self.settings.seed)
+        return sequence_accuracy(self.network(torch.from_numpy(self._validation.inputs)), self._validation.sequences)
+
+    def save(self, path: Path) -> None:
+        """Write all that training needs to go on, as safetensors, in one go.
+
+        Args:
+            path: of the checkpoint; replaced if it is there.
+        """
+        tensors = {f"network.{name}": values.contiguous() for name, values in self.network.state_dict().items()}
+        for name, parameter in self.network.named_parameters():
+            for key, values in self.optimiser.state.get(parameter, {}).items():
+                tensors[f"adam.{name}.{key}"] = values.contiguous()
+        known = {"settings": self.settings.identity, "steps": self.steps, "target": self.target, "trace": self.trace}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, save(tensors, {"training": json.dumps(known)}))
+
+    def resume(self, path: Path) -> None:
+        """Go on from a checkpoint.
+
+        Args:
+            path: that :meth:`save` wrote.
+
+        Raises:
+            ValueError: it is damaged, or of other settings.
+        """
+        try:
+            with safe_open(path, "pt") as file:
+                known = json.loads((file.metadata() or {})["training"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, no mapping
+        except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+            raise ValueError(f"{path} is no checkpoint of sparse training: {error}") from None
+        if known["settings"] != json.loads(json.dumps(self.settings.identity)):
+            raise ValueError(f"{path} is a checkpoint of other settings; choose another path or remove it")
+        self.network.load_state_dict(_under(tensors, "network."))
+        self.optimiser.state.clear()
+        for name, parameter in self.network.named_parameters():
+            if state := _under(tensors, f"adam.{name}."):
+                self.optimiser.state[parameter] = state
+        self.steps, self.target, self.trace = known["steps"], known["target"], known["trace"]
+
+
+def _under(tensors: Mapping[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
+    return {name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)}
+
+
+def _penalty(maps: torch.Tensor, condition: str, wanted: float) -> torch.Tensor:
+    """What keeps channels sparse by the loss alone; activations are never negative."""
+    if condition == "L1":
+        return maps.sum() / len(maps)
+    rate = maps.tanh().mean(dim=(0, 2, 3)).clamp(1e-7, 1 - 1e-7)
+    return (wanted * torch.log(wanted / rate) + (1 - wanted) * torch.log((1 - wanted) / (1 - rate))).sum()
+
+
+def train_sparse(
+    settings: SparseSettings,
+    checkpoint: Path | None = None,
+    watch: Callable[[SparseTraining], Mapping[str, float]] | None = None,
+    save_every: int = 5,
+) -> SparseTraining:
+    """Train a network to its end, from a checkpoint if there is one.
+
+    Args:
+        settings: how.
+        checkpoint: where to write every few checks, and at the end; None keeps nothing.
+        watch: called before training and after every check, with the training; what it gives is kept in that row of the
+            trace, and with it in the checkpoint.
+        save_every: checks between two writings.
+
+    Returns:
+        The training, which is over.
+
+    Raises:
+        ValueError: the checkpoint is damaged or of other settings.
+        FloatingPointError: training diverged.
+    """
+    from nbutils.runs.training import one_thread
+
+    with one_thread():
+        training = SparseTraining(settings)
+        if checkpoint is not None and is_file(checkpoint):
+            training.resume(checkpoint)
+        if not training.trace:
+            training.check()
+            training.trace[-1] |= watch(training) if watch else {}
+        while not training.over:
+            training.to_next_check()
+            training.trace[-1] |= watch(training) if watch else {}
+            if checkpoint is not None and (training.over or len(training.trace) % save_every == 0):
+                training.save(checkpoint)
+    return training
