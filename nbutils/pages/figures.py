@@ -21,7 +21,6 @@ __all__ = [
     "CONDITION_NAMES",
     "conditions_in",
     "forest",
-    "learning_curves",
     "networks",
     "noise_scatter",
     "nulls",
@@ -45,28 +44,6 @@ CONDITION_COLOURS = {"true": "#3b82c4", "mixed:0.5": "#d97a1a", "random": "#a35c
 def conditions_in(table: pd.DataFrame) -> list[str]:
     """Label conditions of a table, in the order in which they are shown."""
     return [c for c in CONDITION_NAMES if (table["labels"] == c).any()]
-
-
-def learning_curves(table: pd.DataFrame) -> Figure:
-    """Training and test accuracy over epochs, one panel per label condition; band: 95 % interval over seeds."""
-    long = table.melt(["labels", "epoch", "seed"], ["train_accuracy", "test_accuracy"], "set", "accuracy")
-    long["set"] = long["set"].map(
-        {"train_accuracy": "training (labels as given)", "test_accuracy": "test (true labels)"}
-    )
-    with figure_style():
-        names = conditions_in(table)
-        fig, axes = plt.subplots(1, len(names), figsize=(WIDTH, 2.7), sharey=True, squeeze=False)
-        for ax, condition in zip(axes[0], names, strict=True):
-            data = long[long["labels"] == condition]
-            palette = [CONDITION_COLOURS[condition], GREY]
-            sns.lineplot(data, x="epoch", y="accuracy", hue="set", style="set", palette=palette, ax=ax, seed=0)
-            ax.set(title=CONDITION_NAMES[condition], ylim=(0, 1.02), xlabel="epoch")
-            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-            ax.get_legend().remove()
-        handles, labels = axes[0][0].get_legend_handles_labels()
-        fig.legend(handles, labels, loc="outside lower center", ncols=2)
-        plt.close(fig)
-    return fig
 
 
 def nulls(table: pd.DataFrame) -> Figure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,11 +16,10 @@ from matplotlib.figure import Figure
 from nbutils.data.datasets import DATASETS, load_dataset
 from nbutils.pages.portraits import sample_images
 from nbutils.study.archive import archive_folder, read_archive
-from nbutils.study.conclusions import counted
 from nbutils.study.hypotheses import Evidence, collect_evidence, headline, is_prespecified, verdict
 from nbutils.study.results import Results
 from nbutils.support.arguments import checked
-from nbutils.support.display import Html, callout, format_number, say, show, show_table
+from nbutils.support.display import Html, callout, fold, format_number, say, show, show_table
 from nbutils.support.provenance import provenance
 from nbutils.sweeps.measurements import record
 from nbutils.sweeps.parameters import check_parameters, injected_names, model_of_cells, template_file, template_model
@@ -93,7 +92,7 @@ class Page:
         empty = replace(empty, saturated=next((e.saturated for e in own), ""))
         return next((e for e in own if e.test == name), empty)
 
-    def show_verdict(self, hypothesis: str, claim: str) -> Html:
+    def show_verdict(self, hypothesis: str, text: str) -> Html:
         """The verdict box, computed from the pre-specified tests; the verdict and its tests are recorded for sweeps."""
         tests = self.tests(hypothesis)
         for test in tests:
@@ -102,9 +101,7 @@ class Page:
         if not tests:
             return callout(f"{hypothesis}: inconclusive", "No run of this data set finished.", "inconclusive")
         word, why, _ = headline(tests, self.parameters.dataset, hypothesis)
-        parts = "; ".join(f"{e.test} {e.outcome}, {e.effect}" for e in tests)
-        title = f"{hypothesis} on {self.parameters.dataset}: {word}{why}"
-        return callout(title, f"Claim: {claim} Tests: {parts}.", word)
+        return callout(f"{hypothesis} on {self.parameters.dataset}: {word}{why}", text, word)
 
     def show_verdicts(self) -> Html:
         """Verdict of every hypothesis on every data set, with its main effect; recorded for sweeps."""
@@ -123,26 +120,17 @@ class Page:
         return show_table(pd.DataFrame(rows, columns=columns), caption, names=("data set",))
 
     def show_tests(self, hypothesis: str) -> Html:
-        """All tests of a hypothesis on this data set as a table: pre-specified first, then exploratory."""
-        tests = self.tests(hypothesis) + self.tests(hypothesis, prespecified=False)
-        family = counted(self._datasets())
-        caption = (
-            f"Tests of {hypothesis}. Rows with true labels, or all noise levels, are pre-specified and decide; their p "
-            f"values are adjusted (Holm) over all pre-specified tests on {family}. The other rows explore."
-        )
-        rows = [
-            (
-                e.condition,
-                e.test,
-                e.question,
-                e.effect,
-                f"{format_number(e.p_value)} ({format_number(e.adjusted)})" if np.isfinite(e.p_value) else "–",
-                e.outcome,
-            )
-            for e in tests
-        ]
-        columns = ["labels", "test", "effect", "estimate (95 % interval)", "p (adjusted)", "outcome"]
-        return show_table(pd.DataFrame(rows, columns=columns), caption)
+        """The tests of a hypothesis on this data set that decide, as a table, above the exploratory ones, folded."""
+        decide, explore = (_test_rows(self.tests(hypothesis, prespecified)) for prespecified in (True, False))
+        others = len(self._datasets()) - 1
+        family = f"with those on {others} other data set{'s' if others > 1 else ''}" if others else "together"
+        caption = f"Tests of {hypothesis} that decide; p values adjusted (Holm) {family}."
+        shown = show_table(decide.drop(columns="labels"), caption)
+        if explore.empty:
+            return shown
+        rest = show_table(explore.drop(columns="effect"), "Not pre-specified; no verdict depends on them.")
+        folded = fold(f"{len(explore)} tests on other labels", rest)
+        return Html(shown.text + folded.text, f"{shown!r}\n{folded!r}")
 
     def source(self) -> str:
         """Where a page's numbers come from, for captions."""
@@ -190,6 +178,16 @@ class Page:
                 handle.update(text)
 
         return study.compute(self.parameters.jobs or None, progress)
+
+
+def _test_rows(tests: Sequence[Evidence]) -> pd.DataFrame:
+    """Tests as rows for a table."""
+    p_values = [
+        f"{format_number(e.p_value)} ({format_number(e.adjusted)})" if np.isfinite(e.p_value) else "–" for e in tests
+    ]
+    rows = [(e.condition, e.test, e.question, e.effect, p, e.outcome) for e, p in zip(tests, p_values, strict=True)]
+    columns = ["labels", "test", "effect", "estimate (95 % interval)", "p (adjusted)", "outcome"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 @checked
