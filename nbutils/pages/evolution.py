@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from nbutils.communities import agreed_communities, detect_communities
 from nbutils.data.datasheets import CONTROL
 from nbutils.entropy import class_selectivity
 from nbutils.graphs import activation_pattern_graph
-from nbutils.pages.figures import CONDITION_NAMES, WIDTH, conditions_in, networks
+from nbutils.pages.figures import conditions_in
 from nbutils.series import partial_from
 from nbutils.stats import MOST_DRAWS as MOST_RESAMPLES
 from nbutils.stats import bootstrap_interval, resampled_spearman
-from nbutils.study.comparisons import measure_name
+from nbutils.study.results import Results
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_fired, as_frame, as_labels, as_rng
-from nbutils.support.display import GREY, INK, figure_style, format_number, interval_text
 from nbutils.tracking import KINDS, MOST_DRAWS, between_searches, members
 
 MOST_EPOCHS = 10_000  # of a run
@@ -170,110 +167,24 @@ def search_alone(fired: Any, density: float = 0.05, seeds: int = 5, repeats: int
     return between_searches([agreed_communities(part) for part in np.split(found.seed_labels, repeats)])
 
 
-def prediction_table(found: pd.DataFrame) -> pd.DataFrame:
-    """What :func:`early_prediction` found, one column per early epoch.
-
-    Args:
-        found: its rows.
-
-    Returns:
-        For each condition a row "accuracy itself", Spearman's rho of the early outcome with the final one, and a row
-        per measure, its partial rho with its 95 % interval: `labels`, `runs`, `measure`, and a column "epoch e" each.
-
-    Examples:
-        >>> row = {"labels": "true", "runs": 9, "measure": "modularity", "epoch": 1, "rho_outcome": 0.5}
-        >>> prediction_table(pd.DataFrame([row | {"partial": -0.25, "low": -0.5, "high": 0.125}])).values.tolist()
-        [['true', 9, 'accuracy itself', '0.50'], ['true', 9, 'modularity Q (H2)', '−0.25 (−0.50\xa0to\xa00.12)']]
-    """
-    rows = []
-    for (labels, runs), group in found.groupby(["labels", "runs"], sort=False):
-        alone = group.drop_duplicates("epoch").set_index("epoch")["rho_outcome"]
-        rows.append((labels, runs, "accuracy itself", {e: format_number(rho, 2) for e, rho in alone.items()}))
-        for measure, own in group.groupby("measure", sort=False):
-            known = own[own["partial"].notna()]
-            texts = {row.epoch: interval_text(row.partial, row.low, row.high) for row in known.itertuples()}
-            rows.append((labels, runs, measure_name(measure), texts))
-    epochs = sorted(found["epoch"].unique())
-    filled = [(*row[:3], *(row[3].get(epoch, "–") for epoch in epochs)) for row in rows]
-    return pd.DataFrame(filled, columns=["labels", "runs", "measure", *(f"epoch {epoch}" for epoch in epochs)])
-
-
-STABILITY = {"agreement": "agreement (AMI)", "overlap": "overlap", "flexibility": "flexibility"}
-PHASE_COLOURS = ("#8a8f98", "#3fb0c4", "#3b82c4", "#a35cc4")
-
-
-def stability(evolution: pd.DataFrame, table: pd.DataFrame) -> Figure:
-    """How far successive epochs agree, one thin line per network, beside how far two searches of one graph agree.
-
-    Args:
-        evolution: rows of the extra "evolution".
-        table: rows per run and epoch; its `agreement` is that of two searches.
-
-    Returns:
-        A matplotlib figure.
-    """
-    fig, axes = networks(evolution, STABILITY, "run", 5.4)
-    with figure_style():
-        for ax, condition in zip(axes[0], conditions_in(evolution), strict=True):
-            control = table[table["labels"] == condition].groupby("epoch")["agreement"].mean().dropna()
-            ax.plot(control.index, control, "s", color=GREY, ms=6)
-        for ax in axes[:, 0]:
-            ax.set_ylim(min(0, ax.get_ylim()[0]), 1.04)
-        words = ["an epoch with the one before, mean", "two searches of one graph, mean"]
-        fig.legend(axes[0, 0].lines[-2:], words, loc="outside lower center", ncols=2)
-    return fig
-
-
-def event_panels(rates: pd.DataFrame, alone: Mapping[str, pd.Series]) -> Figure:
-    """Events of each kind per step, one panel per label condition, one dot with its interval per part of training.
-
-    Args:
-        rates: from :func:`nbutils.pages.evolution.event_rates`.
-        alone: events that the search alone makes, by label condition, from :func:`search_alone`.
-
-    Returns:
-        A matplotlib figure.
-    """
-    names, parts = conditions_in(rates), list(dict.fromkeys(rates["phase"]))
-    with figure_style():
-        fig, axes = plt.subplots(1, len(names), figsize=(WIDTH, 4.6), sharey=True, squeeze=False)
-        for ax, condition in zip(axes[0], names, strict=True):
-            for number, (part, colour) in enumerate(zip(parts, PHASE_COLOURS, strict=False)):
-                rows = rates[(rates["labels"] == condition) & (rates["phase"] == part)].set_index("kind").loc[[*KINDS]]
-                y = np.arange(len(KINDS)) + 0.18 * (number - (len(parts) - 1) / 2)
-                ax.hlines(y, rows["low"], rows["high"], color=colour, lw=2)
-                ax.plot(rows["mean"], y, "o", color=colour, ms=4.5, label=part)
-            if condition in alone:
-                style = {"color": INK, "ms": 13, "mew": 1.2, "alpha": 0.7, "label": "the search alone"}
-                ax.plot(alone[condition][[*KINDS]], range(len(KINDS)), "|", **style)
-            ax.set(title=CONDITION_NAMES[condition], xlabel="events per step", xlim=(0, None))
-            ax.grid(axis="y", visible=False)
-        axes[0][0].set(yticks=range(len(KINDS)), yticklabels=KINDS, ylim=(len(KINDS) - 0.5, -0.5))
-        fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-        plt.close(fig)
-    return fig
-
-
-def selectivity_panels(found: pd.DataFrame, chance: float) -> Figure:
-    """How selective communities are for classes over epochs, and for how many classes; one thin line per network.
-
-    Args:
-        found: from :func:`community_selectivity`.
-        chance: selectivity for permuted classes, drawn as a dotted line.
-
-    Returns:
-        A matplotlib figure.
-    """
-    fig, axes = networks(found, {"selectivity": "selectivity", "classes": "classes selected for"}, "run")
-    for ax in axes[0]:
-        ax.axhline(chance, color=GREY, ls=":", lw=1.6)
-    axes[0, 0].set_ylim(0, 1.02)
-    axes[1, 0].set_ylim(0)
-    return fig
-
-
 FLOATS = 2_000_000  # in memory at a time, about
 LEAST = 3  # neurons that a community needs to be counted, as for well-defined ones
+
+
+def classes_selected(results: Results) -> pd.DataFrame:
+    """How many classes have a community, before training and at the end, beside how many would by chance.
+
+    Args:
+        results: of one data set, with the extra "selectivity".
+
+    Returns:
+        Means over networks, one row per label condition and epoch (its index): `communities`, `by chance` (classes, if
+        each of m communities drew one of K at random: K (1 - (1 - 1/K)^m)), `classes` and `selectivity`.
+    """
+    clear, k = community_selectivity(results.extra("selectivity")), len(results.about["classes"])
+    clear["by chance"] = k * (1 - (1 - 1 / k) ** clear["communities"])
+    ends = clear[clear["epoch"].isin([0, clear["epoch"].max()])]
+    return ends.groupby(["labels", "epoch"])[["communities", "by chance", "classes", "selectivity"]].mean()
 
 
 @checked

@@ -13,8 +13,7 @@ from IPython import get_ipython
 from IPython.display import display
 from matplotlib.figure import Figure
 
-from nbutils.data.datasets import DATASETS, load_dataset
-from nbutils.pages.portraits import sample_images
+from nbutils.data.datasets import DATASETS
 from nbutils.study.archive import archive_folder, read_archive
 from nbutils.study.hypotheses import Evidence, collect_evidence, headline, is_prespecified, verdict
 from nbutils.study.results import Results
@@ -142,15 +141,6 @@ class Page:
         parts = [f"{sum(len(r.runs) for r in group)} runs {where}" for group, where in words if group]
         commits = sorted({commit for r in shown for commit in r.commits})
         return f"Source: {', and '.join(parts)}; trained at commit {', '.join(commits)}."
-
-    def show_data(self) -> Html:
-        """Sample images of the page's data set, or where they are shown if the page reads committed tables only."""
-        about = self.results.about
-        facts = f"`{about['name']}`: {about['about']} ({about['origin']})"
-        if self.results.computed is None:
-            return say(f"The images, {facts}, are shown on the page of the data set.")
-        figure = sample_images(load_dataset(about["name"]))
-        return show(figure, f"Training images of {facts}.", "Rows of small images, two per class.")
 
     def show(self, figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Html:
         """A figure whose caption ends with where its numbers come from."""

@@ -50,45 +50,6 @@ def sample_images(data: Dataset, per_class: int = 2) -> Figure:
     return fig
 
 
-def class_counts(table: pd.DataFrame) -> Figure:
-    """Bars of how many training and test images each class has; columns `class`, `training` and `test`."""
-    places = np.arange(len(table))  # not the names: two of them may read the same
-    with figure_style():
-        fig, ax = plt.subplots(figsize=(6.4, 0.24 * len(table) + 0.9))
-        for side, colour, left in (("training", "#3b82c4", 0), ("test", GREY, table["training"])):
-            ax.barh(places, table[side], left=left, color=colour, height=0.72, label=side)
-        ends = table["training"] + table["test"]
-        for row, (end, train, test) in enumerate(zip(ends, table["training"], table["test"], strict=True)):
-            ax.text(end + ends.max() * 0.01, row, f"{train:,} + {test:,}", va="center", fontsize=8.5)
-        ax.set(xlabel="images", xlim=(0, ends.max() * 1.2), ylabel="")
-        ax.set_yticks(places, [in_figure(name) for name in table["class"]])
-        ax.invert_yaxis()
-        ax.grid(axis="y", visible=False)
-        fig.legend(loc="outside upper right", ncols=2)
-        plt.close(fig)
-    return fig
-
-
-def class_brightness(table: pd.DataFrame) -> Figure:
-    """Mean brightness of images by class: from 5 % to 95 % of them as a line, the middle half as a bar, the median.
-
-    Args:
-        table: see :meth:`nbutils.data.datasheets.Datasheet.class_brightness`.
-    """
-    places, (low, first, median, third, high) = np.arange(len(table)), table.iloc[:, 1:].to_numpy().T
-    with figure_style():
-        fig, ax = plt.subplots(figsize=(6.4, 0.24 * len(table) + 0.9))
-        ax.hlines(places, low, high, color=GREY, lw=1)
-        ax.barh(places, third - first, left=first, height=0.7, color="#3b82c4")
-        ax.plot(median, places, "|", color="white", ms=9, mew=1.6)
-        ax.set_yticks(places, [in_figure(name) for name in table["class"]])
-        ax.set(xlabel="mean brightness of an image, from 0 to 1", ylabel="")
-        ax.invert_yaxis()
-        ax.grid(axis="y", visible=False)
-        plt.close(fig)
-    return fig
-
-
 def community_classes(fired: np.ndarray, labels: np.ndarray, communities: np.ndarray, classes: Sequence[str]) -> Figure:
     """How often the neurons of each community fire on each class, relative to their mean rate."""
     found = selective_for(fired, labels, communities)

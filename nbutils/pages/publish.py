@@ -43,7 +43,6 @@ PAGES = Path("book/pages")
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
 ANSWERS = "second-"  # book/pages/second-<data set>: what the second study found on it
 KINDS_OF = "architectures-"  # book/pages/architectures-<kind>: what other networks than fully connected ones answer
-DATA = "data-"  # book/pages/data-<data set>: what the images are, whatever the book's study is about
 METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
 TIMEOUT = 1800
 
@@ -175,7 +174,7 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int, devi
 
 def _dataset_of(folder: str) -> str:
     """The data set that the name of a folder of pages names."""
-    return folder.removeprefix(DATA).removeprefix(ANSWERS)
+    return folder.removeprefix(ANSWERS)
 
 
 def _page_parameters(

@@ -41,7 +41,7 @@ from pydantic import (
 )
 
 from nbutils.data.catalogue import FOLDER, available, full_name, join_names, split_names
-from nbutils.data.datasets import label_noise, load_dataset
+from nbutils.data.datasets import DATASETS, label_noise, load_dataset
 from nbutils.data.datasheets import kept_files
 from nbutils.runs.models import hidden_widths
 from nbutils.runs.spec import checked_by, known_dataset
@@ -128,6 +128,7 @@ WHENCE = "live | tables | mixed"  # where the networks of a study come from
 KINDS = {
     "data set": Kind((KNOWN,), lambda name: [name]),
     "data set, here or not": Kind((KNOWN,), lambda name: [name], here=False),
+    "data sets, here or not": Kind((NAMES,), lambda names: split_names(names) or [*DATASETS], here=False),
     "data sets": Kind((SOME, NAMES), split_names),
     "data sets or none": Kind((NAMES,), split_names),
     "reference study": Kind((AfterValidator(_reference),), lambda name: [name], tuple(REFERENCE)),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
+from nbutils.pages.evolution import community_selectivity
 from nbutils.series import detrended_correlation, saturating_curve
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
@@ -111,12 +112,13 @@ def test_the_curves_in_numbers(page):
 
 def test_classes_by_chance_agree_with_a_simulation(page):
     names = page("evolution")
-    rng, clear, ends = np.random.default_rng(0), names["clear"], names["ends"]
-    assert ends["epoch"].tolist() == [0, 20] * len(names["names"])
-    for row, labels in zip(ends.itertuples(index=False), np.repeat(list(names["names"]), 2), strict=True):
-        own = clear[(clear["labels"] == labels) & (clear["epoch"] == row.epoch)]
+    rng, classes = np.random.default_rng(0), names["classes"]
+    clear = community_selectivity(names["example"].extra("selectivity"))
+    assert classes["epoch"].tolist() == [0, 20] * classes["labels"].nunique()
+    for row in classes.itertuples(index=False):
+        own = clear[(clear["labels"] == row.labels) & (clear["epoch"] == row.epoch)]
         drawn = [len(set(rng.integers(10, size=m))) for m in own["communities"] for _ in range(2000)]
-        assert row[3] == pytest.approx(np.mean(drawn), abs=0.05)
+        assert row[4] == pytest.approx(np.mean(drawn), abs=0.05)
         assert (row.classes, row.selectivity) == pytest.approx((own["classes"].mean(), own["selectivity"].mean()))
 
 

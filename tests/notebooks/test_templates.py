@@ -128,8 +128,7 @@ def options_for(name: str, folder: Path, tables_here: Callable[[], None]) -> dic
         return {"epochs": 2, "study": "digits mnist-5k", "seeds": 2}
     if name in ("evolution", "reconstruction", "memorising", "specification_curve"):
         tables_here()
-        one = name in ("evolution", "reconstruction")
-        return {"dataset": "mnist"} if one else {"study": "mnist plantvillage fashion-mnist"}
+        return {"dataset": "mnist"} if name == "reconstruction" else {"study": "mnist plantvillage fashion-mnist"}
     if name == "speed":
         return {"bars": str(FOLDER.parent / "benchmarks/bars.yml")}
     if name == "reanalysis":
@@ -138,8 +137,8 @@ def options_for(name: str, folder: Path, tables_here: Callable[[], None]) -> dic
         for each in ("digits", "processors"):
             shutil.copytree(FOLDER.parent / "book/results" / each, folder / "book/results" / each)
         return {"study": "digits"}
-    if name == "dataset":
-        return {"dataset": "mnist-5k", "examples": 1000}
+    if name == "datasets":
+        return {"datasets": "digits mnist-5k", "examples": 1000}
     fields = template_model(FOLDER / f"{name}.ipynb").model_fields
     smoke = {"epochs": 2, "seeds": 2} | ({"dataset": "mnist-5k"} if "source" in fields else {})
     return {key: value for key, value in smoke.items() if key in fields}
@@ -168,26 +167,28 @@ def test_plain_papermill_runs_it(name, tmp_path, tables_here, check_outputs):
     check_outputs(name, nbformat.read(tmp_path / "out.ipynb", as_version=4).cells)
 
 
-@pytest.mark.parametrize("name", list(SOURCES))
-def test_a_page_about_missing_data_stands_without_them(name, tmp_path, monkeypatch, execute_page):
+def test_a_page_about_missing_data_stands_without_them(tmp_path, monkeypatch, execute_page):
     """And asks no network: nothing is downloaded, and nobody answers at the proxy."""
     monkeypatch.setenv("NBUTILS_DATA", str(tmp_path / "none"))
     monkeypatch.setenv("NBUTILS_STORE", str(tmp_path / "store"))
     for proxy in ("http_proxy", "https_proxy", "HTTPS_PROXY"):
         monkeypatch.setenv(proxy, "http://127.0.0.1:9")
     shutil.copytree(FOLDER.parent / "book/results/datasets", tmp_path / "book/results/datasets")
-    outcome = execute_page("dataset", dataset=name)
+    outcome = execute_page("datasets", datasets=" ".join(SOURCES))
     assert outcome.status == "done", outcome.reason
     assert not (tmp_path / "none").exists()
     cells = nbformat.reads(outcome.notebook, as_version=4).cells
     outputs = [o for c in cells if c.cell_type == "code" for o in c.outputs]
     text = html.unescape("".join(o.get("data", {}).get("text/html", "") for o in outputs))
-    source = SOURCES[name]
-    for words in (source.advice, source.about, source.licence, source.citation, "Where says more than how bright: "):
-        assert words in text
+    for source in SOURCES.values():
+        for words in (source.advice, source.about, source.licence, source.citation):
+            assert words in text
+    assert "Where says more than how bright: " in text
     assert not re.search("not shown|images are not here", text, re.IGNORECASE)
-    rows = 3 if source.passed_on else 1  # two samples of each class, and its mean
-    assert text.count("<image") == rows * len(read_datasheet(name).classes)
+    rows = {
+        name: 2 if source.passed_on else 1 for name, source in SOURCES.items()
+    }  # two samples of each class, or its mean
+    assert text.count("<image") == sum(n * len(read_datasheet(name).classes) for name, n in rows.items())
     assert str(tmp_path) not in text
 
 

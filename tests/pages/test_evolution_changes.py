@@ -6,7 +6,7 @@ import pytest
 
 from nbutils.communities import agreed_communities, detect_communities
 from nbutils.graphs import activation_pattern_graph
-from nbutils.pages.evolution import early_prediction, event_rates, phases, prediction_table, search_alone, settling
+from nbutils.pages.evolution import event_rates, phases, search_alone, settling
 from nbutils.tracking import KINDS, between_searches
 
 
@@ -99,19 +99,3 @@ def test_search_alone_compares_what_several_searches_agree_on(rng):
     pd.testing.assert_series_equal(single, between_searches(found.seed_labels))
     with pytest.raises(ValueError, match="repeats must be a whole number from 2 to 50, received 1"):
         search_alone(fired, seeds=3, repeats=1)
-
-
-def test_predictions_side_by_side(rng):
-    rows = [("true", f"r{run}", epoch) for run in range(8) for epoch in (1, 2, 5)]
-    rows += [("random", f"s{run}", epoch) for run in range(3) for epoch in (1, 2, 5)]
-    table = pd.DataFrame(rows, columns=["labels", "run", "epoch"]).assign(dataset="d")
-    table["test_accuracy"], table["modularity"] = rng.random((2, len(table)))
-    found = early_prediction(table, ["modularity"], rng, early=(1, 2), draws=49)
-    wide = prediction_table(found)
-    assert wide.columns.tolist() == ["labels", "runs", "measure", "epoch 1", "epoch 2"]
-    assert wide["labels"].tolist() == ["true", "true", "random", "random"]
-    alone = found.loc[(found["labels"] == "true") & (found["epoch"] == 2), "rho_outcome"].item()
-    assert float(wide["epoch 2"].iloc[0].replace("−", "-")) == pytest.approx(alone, abs=0.005)
-    assert wide["epoch 1"].iloc[1].count("to") == 1
-    assert wide.iloc[3, 3:].tolist() == ["–", "–"], "three networks are too few"
-    assert prediction_table(found[:0]).empty

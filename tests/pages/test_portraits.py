@@ -11,8 +11,7 @@ import pytest
 
 from nbutils.data.datasets import Dataset, load_dataset
 from nbutils.data.datasheets import read_datasheet
-from nbutils.pages.portraits import class_brightness, class_counts, community_classes, sample_images
-from nbutils.support.display import show
+from nbutils.pages.portraits import community_classes, sample_images
 
 KEPT = Path(__file__).resolve().parents[2] / "book/results/datasets/plantvillage.json"
 PLANTS = tuple(json.loads(KEPT.read_text("utf-8"))["classes"])
@@ -72,13 +71,6 @@ def test_means_and_brightness_of_classes_by_hand(plants):
     assert list(bright) == ["class", "5%", "25%", "50%", "75%", "95%"]
     expected = [[k] * 5 if k == 4 else [k + 1, k + 5, k + 10, k + 15, k + 19] for k in range(15)]
     assert bright.iloc[:, 1:].to_numpy() * 255 * 3 == pytest.approx(np.array(expected))
-    assert "Tomato: Target Spot" in show(class_brightness(bright), "caption", "alt").text
-
-
-def test_counts_of_every_class():
-    table = read_datasheet("mnist-5k").class_table()
-    text = show(class_counts(table), "caption", "alt").text
-    assert text.count("400 + 100") == 10
 
 
 @pytest.mark.filterwarnings("error")

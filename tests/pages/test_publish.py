@@ -33,7 +33,7 @@ def test_without_tables_the_reference_study_has_no_pages(root, monkeypatch):
     folders = {Path(f).parent.name for f in gone}
     assert folders - set(DATASETS) == {"summary"}
     assert set(REFERENCE) <= folders
-    assert {Path(f).name for f in gone if "/summary/" in f} == {"specification_curve", "memorising"}
+    assert {Path(f).name for f in gone if "/summary/" in f} == {"specification_curve", "memorising", "evolution"}
     jobs = page_jobs(root, ["digits"], 2, 2)
     assert not {"evolution", "reconstruction", "memorising"} & {job.template.stem for job in jobs}
 
@@ -43,7 +43,7 @@ def test_pages_of_the_reference_study_read_tables(root, monkeypatch):
     jobs = {f"{j.output.parent.name}/{j.output.stem}": dict(j.parameters) for j in page_jobs(root, ["digits"], 2, 2)}
     assert jobs["mnist/h2_modularity"] == jobs["digits/h2_modularity"] | {"dataset": "mnist"}
     assert jobs["digits/h2_modularity"]["study"] == "digits mnist cifar10"
-    assert jobs["mnist/evolution"] == {"dataset": "mnist"}
+    assert jobs["summary/evolution"] == {"study": "mnist cifar10"}
     assert jobs["summary/memorising"] == {"study": "mnist cifar10"}
     assert jobs["summary/robustness"] == jobs["summary/synthesis"]
     assert jobs["summary/robustness"]["study"] == "digits mnist cifar10"
@@ -117,10 +117,8 @@ def test_jobs_of_a_book(root, monkeypatch):
         assert dict(jobs[page].parameters) == {"device": "cpu"}
     for page in ("published/reanalysis", "speed/speed", "processors/processors"):
         assert dict(jobs[page].parameters) == {}
-    pages = {name: job for name, job in jobs.items() if name.startswith("data-")}
-    assert list(pages) == [f"data-{name}/dataset" for name in DATASETS]
-    assert {tuple(job.parameters) for job in pages.values()} == {(("dataset", name),) for name in DATASETS}
-    assert pages["data-plantvillage/dataset"].title == "PlantVillage"
+    assert dict(jobs["summary/datasets"].parameters) == {}
+    assert jobs["mnist-5k/h1_communities"].title == "MNIST, 5,000 images"
     titles = [(j.template.stem, j.title) for j in jobs.values()]
     assert len(titles) == len(set(titles))
 
@@ -163,16 +161,17 @@ def test_a_page_is_outdated_when_a_file_that_it_reads_changes(tmp_path):
     assert len(set(found)) == 3
 
 
-def test_pages_about_data_sets_do_not_depend_on_the_study(root):
+def test_the_page_about_data_sets_does_not_depend_on_the_study(root):
+    """It shows all public ones, and is made again when any of them changes."""
     small, large = (page_jobs(root, names, 4, 3) for names in (["digits"], ["digits", "mnist-5k"]))
-    about = [[job for job in jobs if job.template.stem == "dataset"] for jobs in (small, large)]
-    assert about[0] == about[1]
-    assert len(about[0]) == len(DATASETS)
+    [about], [same] = ([job for job in jobs if job.template.stem == "datasets"] for jobs in (small, large))
+    assert about == same
+    assert [line.split()[0] for line in _inputs(about)[:-1]] == sorted(DATASETS)
 
 
 def test_a_data_page_is_outdated_when_the_data_appear_or_change(root, tmp_path, own_store, monkeypatch, fresh_data):
     monkeypatch.setenv("NBUTILS_DATA", str(tmp_path / "data"))
-    page = next(job for job in page_jobs(root, ["digits"], 1, 1) if "plantvillage" in str(job.output))
+    page = next(job for job in page_jobs(root, ["digits"], 1, 1) if job.template.stem == "datasets")
     found = [_inputs(page)]
     for shade in (10, 20):
         for place in ("train/ill", "train/well", "test/ill", "test/well"):

@@ -109,7 +109,7 @@ assert run.history["test_accuracy"].iloc[-1] == 1, run.history
 data = run.spec.data()
 assert (len(data.train_true), len(data.test_labels), data.image_shape) == (80, 20, (6, 6))
 pages = {f"{job.output.parent.name}/{job.output.stem}" for job in page_jobs(Path(), ["digits", "arrows"], 1, 1)}
-assert {"data-arrows/dataset", "arrows/h1_communities", "arrows/h2_modularity", "arrows/h3_entropy"} <= pages
+assert {"summary/datasets", "arrows/h1_communities", "arrows/h2_modularity", "arrows/h3_entropy"} <= pages
 assert "book/pages/arrows/h1_communities" in str(book_toc(Path(), ["digits", "arrows"]))
 assert "book/pages/arrows/h1_communities" not in str(book_toc(Path(), ["digits"]))
 """

@@ -16,7 +16,7 @@ from nbutils.data.datasheets import Datasheet, read_datasheet, readable, simple_
 from nbutils.pages.alluvial import alluvial
 from nbutils.pages.evolution import short_name
 from nbutils.pages.figures import forest
-from nbutils.pages.portraits import class_brightness, class_counts, community_classes, sample_images
+from nbutils.pages.portraits import community_classes, sample_images
 from nbutils.study.hypotheses import Evidence
 from nbutils.support.display import callout, in_figure, in_markdown, say, show, show_table
 from nbutils.sweeps.sweep_figures import all_metrics, heat_maps, marginals, time_spent
@@ -55,11 +55,9 @@ def texts(figure) -> list[str]:
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_figures_of_classes(data):
     shown = [readable(name) for name in NAMES]
-    table = pd.DataFrame({"class": shown, "training": 3, "test": 1})
     fired = np.random.default_rng(0).random((100, 6)) < 0.5
     profile = community_classes(fired, np.arange(100) % 10, np.array([0, 0, 0, 1, 1, 1]), NAMES)
-    for figure in (class_counts(table), class_brightness(sheet(data).class_brightness()), profile):
-        assert set(shown) <= set(texts(figure))
+    assert set(shown) <= set(texts(profile))
     for figure in (sample_images(data), sample_images(sheet(data).means(), 1)):
         assert {"$5 and $10", "$x$", r"\frac{1}{2}", "<b>&amp;"} <= set(texts(figure))
 
@@ -67,17 +65,6 @@ def test_figures_of_classes(data):
 def test_short_names_too(data):
     short = replace(data, classes=("$5", "$6", "$x$", *"0123456"))
     assert {"$5", "$6", "$x$"} <= set(texts(sample_images(short)))
-
-
-def test_classes_that_read_the_same_stay_apart(data):
-    """Their bars and boxes fell together before."""
-    twins = replace(data, classes=("a_b", "a b", *"01234567"))
-    table = pd.DataFrame({"class": [readable(n) for n in twins.classes], "training": range(10, 20), "test": 1})
-    assert texts(class_counts(table)).count("a b") == 2
-    bars = class_counts(table).axes[0].containers[0]
-    assert [bar.get_width() for bar in bars] == list(range(10, 20))
-    assert len({bar.get_y() for bar in bars}) == 10
-    assert texts(class_brightness(sheet(twins).class_brightness())).count("a b") == 2
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
