@@ -27,7 +27,6 @@ from nbutils.support.display import GREY, figure_style, format_number, interval_
 from nbutils.sweeps.sweep_figures import panels
 
 __all__ = [
-    "BESIDE",
     "ENTROPIES",
     "at_turn",
     "clock_table",
@@ -42,7 +41,6 @@ __all__ = [
     "title_of",
     "turn_of",
     "turning_table",
-    "turns_beside",
 ]
 
 # Column of the results -> what a panel calls it.
@@ -52,16 +50,6 @@ ENTROPIES = {
     "class_conditional_entropy": "class-conditional (bits)",
     "firing_entropy": "firing entropy (bits)",
     "modularity": "modularity Q",
-}
-BESIDE = {
-    "parameter_norm": "parameter norm",
-    "distance": "distance from start",
-    "dead_share": "dead neurons (share)",
-    "effective_rank": "effective rank",
-    "sharpness": "sharpness (nats)",
-    "margin": "margin",
-    "mean_activity": "mean activity",
-    "unique_patterns": "unique patterns (share)",
 }
 
 
@@ -109,20 +97,18 @@ def learners(result: Results) -> pd.DataFrame:
     return table[ours & (table["labels"] == "true") & table["dataset"].isin(images) & (table["epoch"] > 0)]
 
 
-def turn_of(run: pd.DataFrame, column: str, *, downward: bool = False) -> Turn:
-    """Where a measure of one run turns upward, or downward, see :func:`nbutils.series.turning_point`.
+def turn_of(run: pd.DataFrame, column: str) -> Turn:
+    """Where a measure of one run turns upward, see :func:`nbutils.series.turning_point`.
 
     Args:
         run: rows of one run, in the order of its epochs.
         column: the measure.
-        downward: look for the top of the highest hill instead; `fall` is then the climb before it, `rise` the descent.
 
     Examples:
-        >>> turn_of(pd.DataFrame({"epoch": [1, 2, 3, 4, 5], "q": [1, 3, 5, 3, 1]}), "q", downward=True).epoch
+        >>> turn_of(pd.DataFrame({"epoch": [1, 2, 3, 4, 5], "q": [5, 3, 1, 3, 5]}), "q").epoch
         3.0
     """
-    values = run[column].to_numpy()
-    return turning_point(-values if downward else values, run["epoch"].to_numpy())
+    return turning_point(run[column].to_numpy(), run["epoch"].to_numpy())
 
 
 def at_turn(run: pd.DataFrame, turn: Turn, column: str) -> float:
@@ -174,24 +160,6 @@ def as_trained(runs: Any, name: str, measures: Sequence[str], key: Sequence[str]
     if found.groupby(list(key[:-1]), sort=False)["epoch"].diff().le(0).any():
         raise ValueError(f"{name} must hold the epochs of each run in their order, received another")
     return found
-
-
-def turns_beside(runs: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
-    """Epochs at which measures of the long runs turn, upward or downward.
-
-    Args:
-        runs: see :func:`long_runs`.
-        measures: column -> name.
-
-    Returns:
-        One row per measure: `measure`, and one column of words per data set, such as "lowest 12", "highest 40", or "–".
-    """
-    found = {"measure": list(measures.values())}
-    for title, run in runs.groupby("title", sort=False):
-        both = [{"lowest": turn_of(run, c), "highest": turn_of(run, c, downward=True)} for c in measures]
-        words = [[f"{word} {turn.epoch:.0f}" for word, turn in turns.items() if turn.found] for turns in both]
-        found[title] = [", ".join(told) or "–" for told in words]
-    return pd.DataFrame(found)
 
 
 @checked

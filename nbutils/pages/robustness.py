@@ -9,6 +9,7 @@ from functools import partial
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -36,6 +37,7 @@ from nbutils.support.display import INK, figure_style, in_figure
 __all__ = [
     "SCENARIOS",
     "control_outcomes",
+    "flip_map",
     "outcome_matrix",
     "perturbations",
     "reference_tests",
@@ -142,6 +144,28 @@ def outcome_matrix(table: pd.DataFrame) -> Figure:
             for word in shown
         ]
         fig.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+        plt.close(fig)
+    return fig
+
+
+def flip_map(table: pd.DataFrame) -> Figure:
+    """Heat map of the share of perturbations that flip an outcome, by what they change.
+
+    Args:
+        table: rows of :func:`perturbations` of all data sets, with an outcome each.
+
+    Returns:
+        A row per kind of change, a column per hypothesis and data set; empty where there is no such perturbation.
+    """
+    shares = table.pivot_table("flipped", "kind", ["hypothesis", "dataset"], aggfunc="mean", sort=False).astype(float)
+    shares = shares.sort_index(axis=1, level=0, sort_remaining=False)
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(7.6, 0.32 * len(shares) + 1.6))
+        names = [in_figure(f"{hypothesis} {name}") for hypothesis, name in shares.columns]
+        look = {"vmin": 0, "vmax": 1, "cmap": "Oranges", "annot": True, "fmt": ".1f", "annot_kws": {"size": 8}}
+        sns.heatmap(shares, ax=ax, xticklabels=names, **look)
+        ax.set(xlabel="", ylabel="")
+        ax.tick_params(axis="x", rotation=90)
         plt.close(fig)
     return fig
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.figure import Figure
 from scipy.stats import false_discovery_control, rankdata
 
@@ -24,14 +26,17 @@ from nbutils.study.results import Results, as_results
 from nbutils.study.specifications import FACTORS, specifications, specified
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_frame, as_rng, as_series
-from nbutils.support.display import GREY, INK, figure_style
+from nbutils.support.display import GREY, INK, figure_style, in_figure
 
 __all__ = [
+    "agreement_of_data_sets",
     "choice_effects",
     "curve_test",
     "grid_values",
     "noise_levels",
     "null_effects",
+    "option_effects",
+    "option_map",
     "readings",
     "specification_curve",
     "specification_table",
@@ -368,6 +373,57 @@ def specification_table(values: pd.DataFrame, accuracies: Any, noise: Any, draws
         )
     found = pd.DataFrame(rows).assign(effect=lambda table: table["predicted"] * table["rho"])
     return found.sort_values(["hypothesis", "effect", "label"], ignore_index=True).drop(columns="effect")
+
+
+def option_effects(curves: pd.DataFrame) -> pd.DataFrame:
+    """Mean effect of the specifications with each option.
+
+    Args:
+        curves: rows of :func:`specification_table` of each data set, with columns `dataset` and `effect` (rho in the
+            predicted direction).
+
+    Returns:
+        One row per (choice, option) and one column per (hypothesis, data set); NaN where a hypothesis has no such
+        option.
+    """
+    keys = ["hypothesis", "dataset"]
+    chosen = curves.rename(columns=FACTORS).melt([*keys, "effect"], [*FACTORS.values()], "choice", "option")
+    chosen = chosen[chosen["option"] != ""]
+    means = chosen.groupby([*keys, "choice", "option"], sort=False)["effect"].mean().unstack(keys).sort_index()
+    return means.sort_index(axis=1, level=0, sort_remaining=False)
+
+
+def option_map(means: pd.DataFrame) -> Figure:
+    """Heat map of :func:`option_effects`: blue as predicted, red the opposite."""
+    with figure_style():
+        fig, ax = plt.subplots(figsize=(7.6, 0.24 * len(means) + 1))
+        names = [f"{hypothesis}\n{in_figure(name)}" for hypothesis, name in means.columns]
+        options = [in_figure(f"{choice}: {option}") for choice, option in means.index]
+        look = {"vmin": -1, "vmax": 1, "cmap": "RdBu", "annot": True, "fmt": ".1f", "annot_kws": {"size": 8}}
+        sns.heatmap(means, ax=ax, xticklabels=names, yticklabels=options, **look)
+        ax.set(xlabel="", ylabel="")
+        ax.tick_params(axis="x", labelsize=8, rotation=0)
+        ax.tick_params(axis="y", labelsize=8)
+        plt.close(fig)
+    return fig
+
+
+def agreement_of_data_sets(curves: pd.DataFrame) -> pd.DataFrame:
+    """Whether a specification that is high on the curve of one data set is high on another's.
+
+    Args:
+        curves: as for :func:`option_effects`, with the column `label`.
+
+    Returns:
+        One row per hypothesis and pair of data sets: `hypothesis`, `first`, `second`, and `rho`, the rank correlation
+        of effects over the specifications that both have.
+    """
+    wide, rows = curves.pivot(index=["hypothesis", "label"], columns="dataset", values="effect"), []
+    for hypothesis, own in wide.groupby("hypothesis"):
+        for first, second in combinations(wide, 2):
+            both = own[[first, second]].dropna()
+            rows.append((hypothesis, first, second, correlation(both[first], both[second])))
+    return pd.DataFrame(rows, columns=["hypothesis", "first", "second", "rho"])
 
 
 @checked

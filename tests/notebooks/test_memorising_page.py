@@ -36,7 +36,7 @@ def test_the_page_works_with_and_without_short_runs(tmp_path, execute_page):
         assert not [o for o in outputs if o.output_type in ("error", "stream")], "pages show results, not streams"
         shown = [o.get("data", {}).get("text/html", "") for o in outputs]
         assert sum("nb-callout" in text for text in shown) == 1
-        assert sum("<svg" in text for text in shown) == (4 if study.startswith("mnist") else 3)
+        assert sum("<svg" in text for text in shown) == (2 if study.startswith("mnist") else 1)
         (box,) = (text for text in shown if "nb-callout" in text)
         (table,) = (text for text in shown if "entropy per active neuron turns" in text)
         rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in table.split("</tr>")[1:-1]]

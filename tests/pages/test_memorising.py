@@ -19,7 +19,6 @@ from nbutils.pages.memorising import (
     random_networks,
     turn_of,
     turning_table,
-    turns_beside,
 )
 from nbutils.study.results import Results
 
@@ -74,8 +73,6 @@ def test_where_measures_turn():
     assert row["accuracy there"] == pytest.approx(0.1 + 12 * 0.86 / 30)
     assert row["fall, %"] == pytest.approx(100 * (10.5 - 2 / 3) / 61)
     assert np.isnan(table.loc["modularity Q", "lowest at"]), "a hill is no turn upward"
-    beside = turns_beside(long, ENTROPIES).set_index("measure")["MNIST"]
-    assert (beside["pattern entropy (bits)"], beside["modularity Q"]) == ("lowest 12", "highest 12")
     turn = turn_of(long, "binned_entropy")
     assert at_turn(long, turn, "updates") == 12 * 313
 

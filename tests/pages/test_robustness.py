@@ -11,6 +11,7 @@ import pytest
 
 from nbutils.pages import robustness
 from nbutils.pages.robustness import (
+    flip_map,
     outcome_matrix,
     perturbations,
     reference_tests,
@@ -279,6 +280,18 @@ def test_a_figure_has_a_row_for_each_perturbation(tables):
     plt.close(figure)
     with pytest.raises(ValueError, match="at least one row"):
         outcome_matrix(own.iloc[:0])
+
+
+def test_the_map_of_flips_holds_their_shares(tables):
+    table = pd.concat(tables.values())
+    axes = flip_map(table).axes[0]
+    kinds, columns = ([text.get_text() for text in side] for side in (axes.get_yticklabels(), axes.get_xticklabels()))
+    shown = np.ma.filled(axes.collections[0].get_array().astype(float), np.nan).reshape(len(kinds), len(columns))
+    for kind, row in zip(kinds, shown, strict=True):
+        for column, value in zip(columns, row, strict=True):
+            hypothesis, name = column.split(" ", 1)
+            own = table.query("kind == @kind and hypothesis == @hypothesis and dataset == @name")["flipped"]
+            assert own.empty if np.isnan(value) else value == pytest.approx(own.mean())
 
 
 def test_what_is_at_its_ceiling_moves_no_verdict(scenarios, monkeypatch):

@@ -10,7 +10,13 @@ import pytest
 from scipy import stats
 
 import nbutils
-from nbutils.pages.specification_curve import choice_effects, null_effects
+from nbutils.pages.specification_curve import (
+    agreement_of_data_sets,
+    choice_effects,
+    null_effects,
+    option_effects,
+    option_map,
+)
 from nbutils.study.specifications import FACTORS, PRIMARY_H2, PRIMARY_H3, specifications
 
 ALL = specifications()
@@ -165,3 +171,27 @@ def test_the_list_names_every_specification_once(table, page_of):
     predicted = table.set_index("label")["predicted"]
     names = listing["specification"].str.strip("*")
     assert listing["predicted"].tolist() == predicted[names].tolist()
+
+
+def test_the_map_of_options_holds_mean_effects(table):
+    curves = pd.concat(
+        [table.assign(dataset="a", effect=table["rho"]), table.assign(dataset="b", effect=-table["rho"])]
+    )
+    means = option_effects(curves)
+    assert means.columns.tolist() == [("H2", "a"), ("H2", "b"), ("H3", "a"), ("H3", "b")]
+    for factor, choice in FACTORS.items():
+        for option, own in table[table[factor] != ""].groupby(factor):
+            for hypothesis, rows in own.groupby("hypothesis"):
+                found = means.loc[(choice, option), hypothesis]
+                assert found.tolist() == pytest.approx([rows["rho"].mean(), -rows["rho"].mean()])
+    axes = option_map(means).axes[0]
+    assert len(axes.get_yticklabels()) == len(means)
+
+
+def test_agreement_of_data_sets_is_a_rank_correlation(table, rng):
+    other = rng.normal(size=len(table))
+    curves = pd.concat([table.assign(dataset="a", effect=table["rho"]), table.assign(dataset="b", effect=other)])
+    for row in agreement_of_data_sets(curves).itertuples():
+        own = table["hypothesis"].to_numpy() == row.hypothesis
+        assert row.rho == pytest.approx(stats.spearmanr(table["rho"][own], other[own]).statistic)
+    assert agreement_of_data_sets(curves[curves["dataset"] == "a"]).empty
