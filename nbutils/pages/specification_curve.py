@@ -397,12 +397,12 @@ def option_map(means: pd.DataFrame) -> Figure:
     """Heat map of :func:`option_effects`: blue as predicted, red the opposite."""
     with figure_style():
         fig, ax = plt.subplots(figsize=(7.6, 0.24 * len(means) + 1))
-        names = [f"{hypothesis}\n{in_figure(name)}" for hypothesis, name in means.columns]
+        names = [f"{hypothesis} {in_figure(name)}" for hypothesis, name in means.columns]
         options = [in_figure(f"{choice}: {option}") for choice, option in means.index]
         look = {"vmin": -1, "vmax": 1, "cmap": "RdBu", "annot": True, "fmt": ".1f", "annot_kws": {"size": 8}}
         sns.heatmap(means, ax=ax, xticklabels=names, yticklabels=options, **look)
         ax.set(xlabel="", ylabel="")
-        ax.tick_params(axis="x", labelsize=8, rotation=0)
+        ax.tick_params(axis="x", labelsize=8, rotation=90)
         ax.tick_params(axis="y", labelsize=8)
         plt.close(fig)
     return fig
