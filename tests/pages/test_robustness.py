@@ -289,8 +289,7 @@ def test_the_map_of_flips_holds_their_shares(tables):
     shown = np.ma.filled(axes.collections[0].get_array().astype(float), np.nan).reshape(len(kinds), len(columns))
     for kind, row in zip(kinds, shown, strict=True):
         for column, value in zip(columns, row, strict=True):
-            hypothesis, name = column.split(" ", 1)
-            own = table.query("kind == @kind and hypothesis == @hypothesis and dataset == @name")["flipped"]
+            own = table[(table["kind"] == kind) & (table["hypothesis"] + " " + table["dataset"] == column)]["flipped"]
             assert own.empty if np.isnan(value) else value == pytest.approx(own.mean())
 
 
