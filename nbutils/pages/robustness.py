@@ -156,7 +156,12 @@ def flip_map(table: pd.DataFrame) -> Figure:
 
     Returns:
         A row per kind of change, a column per hypothesis and data set; empty where there is no such perturbation.
+
+    Raises:
+        ValueError: there is no row.
     """
+    if table.empty:
+        raise ValueError("table must hold at least one row, received none")
     shares = table.pivot_table("flipped", "kind", ["hypothesis", "dataset"], aggfunc="mean", sort=False).astype(float)
     shares = shares.sort_index(axis=1, level=0, sort_remaining=False)
     with figure_style():

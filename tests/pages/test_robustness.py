@@ -291,6 +291,8 @@ def test_the_map_of_flips_holds_their_shares(tables):
         for column, value in zip(columns, row, strict=True):
             own = table[(table["kind"] == kind) & (table["hypothesis"] + " " + table["dataset"] == column)]["flipped"]
             assert own.empty if np.isnan(value) else value == pytest.approx(own.mean())
+    with pytest.raises(ValueError, match="at least one row"):
+        flip_map(table.iloc[:0])
 
 
 def test_what_is_at_its_ceiling_moves_no_verdict(scenarios, monkeypatch):
