@@ -241,7 +241,7 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "modularity_panels": lambda: {"rows": switches()},
     "naive_table": lambda: {"table": measured(), "measures": ["modularity"], "accuracy": "train_accuracy"},
     "normalised_margins": lambda: {"logits": np.eye(3), "labels": np.arange(3), "weights": WEIGHTS},
-    "open_page": lambda: {"template": "dataset", "namespace": {"dataset": "digits"}},
+    "open_page": lambda: {"template": "datasets", "namespace": {"datasets": "digits"}},
     "partitions_of": lambda: {"run": run(), "density": 0.5, "seeds": 1},
     "path_norm": lambda: {"weights": WEIGHTS, "biases": BIASES},
     "prediction_tree": lambda: (

@@ -421,7 +421,7 @@ def test_notebooks(content, words, here, capsys):
 
 NAN, INF = float("nan"), float("inf")
 GIVEN = [
-    ("nothing", {}, "template must be one of answers, architectures, compared, dataset, dying"),
+    ("nothing", {}, "template must be one of answers, architectures, compared, datasets, dying"),
     ("start_here", {"dateset": "digits"}, "did you mean 'dataset'?"),
     ("start_here", {"dataset": 3}, "dataset: input should be a valid string, received 3"),
     ("start_here", {"dataset": "x" * 300}, "dataset must be one of"),
@@ -443,11 +443,11 @@ GIVEN = [
     ("h1_communities", {"study": ["digits"]}, "study: input should be a valid string"),
     ("h2_modularity", {"jobs": -1}, "jobs: input should be greater than or equal to 0"),
     ("synthesis", {"study": ""}, "study: "),
-    ("evolution", {"dataset": "digits"}, "dataset of a reference study must be one of"),
+    ("evolution", {"study": "digits"}, "dataset of a reference study must be one of"),
     ("sweep_report", {"results": ""}, "results: "),
     ("reanalysis", {"constant": NAN}, "constant: input should be"),
     ("reanalysis", {"draws": 10**9}, "draws: input should be less than or equal to 100000"),
-    ("dataset", {"examples": "x" * 100_000}, "examples: input should be a valid integer"),
+    ("datasets", {"examples": "x" * 100_000}, "examples: input should be a valid integer"),
 ]
 
 
