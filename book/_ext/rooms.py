@@ -1,8 +1,9 @@
-"""The API page by rooms: the directive `rooms` documents every public file of the package, so that no list is kept."""
+"""The API by rooms: the directive `rooms` documents all public files of the rooms it is given; no list is kept."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any
 
 import house
@@ -15,10 +16,12 @@ DOCUMENTED = ".. automodule:: {}\n   :members:\n"
 TITLES = {room: f"Room {room}" for room in house.ROOMS} | {house.CORE: "The core", "cli": "The command line"}
 
 
-def api() -> str:
-    """The page in Markdown: a part per room, its own words first, then its public files."""
+def api(rooms: Sequence[str]) -> str:
+    """A page in Markdown: a part per room, its own words first, then its public files."""
     parts, found, package = [], house.files(), house.PACKAGE.name
-    for room in (house.CORE, *(room for room in reversed(house.ROOMS) if room != house.CORE)):
+    for room in rooms:
+        if room not in TITLES:
+            raise ValueError(f"a room must be one of {', '.join(TITLES)}, received {room!r}")
         parts.append(f"## {TITLES[room]}\n")
         if room != "cli":  # a room of one file
             parts.append(_rst(INTRODUCED.format(package if room == house.CORE else f"{package}.{room}")))
@@ -33,11 +36,14 @@ def _rst(text: str) -> str:
 
 
 class Rooms(SphinxDirective):
-    """What stands in place of the directive `rooms`."""
+    """What stands in place of the directive `rooms`, whose arguments are names of rooms."""
+
+    required_arguments = 1
+    optional_arguments = len(TITLES)
 
     def run(self) -> list[nodes.Node]:
-        """Documentation of all rooms."""
-        return self.parse_text_to_nodes(api(), allow_section_headings=True)
+        """Documentation of the rooms."""
+        return self.parse_text_to_nodes(api(self.arguments), allow_section_headings=True)
 
 
 def plain_types(_app: Sphinx, _what: str, _name: str, _of: Any, _options: Any, lines: list[str]) -> None:

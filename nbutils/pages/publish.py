@@ -98,7 +98,7 @@ def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
     unstudied = asked - {*studied, *kinds}
     models = {path.name: _model(root, path.name) for path in pages}
     unwanted = [name for name, model in models.items() if _offered(model, "study", datasets) == []]
-    of_all = ["leaderboard", "leaderboard_checks", "compared"]
+    of_all = ["leaderboard", "leaderboard_checks", "compared", "claims"]
     return _without(toc, (listed - set(datasets)) | unstudied, unwanted + of_all * (not studied))
 
 

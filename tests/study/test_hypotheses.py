@@ -210,7 +210,7 @@ def test_hypothesis_pages_state_the_rules(root):
         assert f"**{RULES.noise_levels}**" in pages[name]
     assert len(NOISE_LEVELS) == RULES.noise_levels
     assert f"less than **{RULES.room}** bit below" in pages["h3"]
-    reading = (root / "book/how_to_read.md").read_text("utf-8")
+    reading = (root / "book/hypotheses/first_study.md").read_text("utf-8")
     assert f"{RULES.seeds} networks per condition, {RULES.noise_levels} noise levels" in reading
     assert f"less than {RULES.room} bit below" in reading
 

@@ -121,16 +121,19 @@ def test_docstrings_of_properties_hold_no_colon(root):
                 assert ": " not in (ast.get_docstring(node) or "").partition("\n")[0], f"{path.stem}.{node.name}"
 
 
-def test_the_api_page_documents_every_file_by_room(root, monkeypatch):
-    """Without a list that is kept by hand: a new file is on the page, after the words of its room."""
+def test_the_pages_of_the_api_document_every_file_by_room(root, monkeypatch):
+    """Every room stands on one page, with all its files, after the words of the room."""
     monkeypatch.syspath_prepend(root / "book/_ext")
     from rooms import api
 
-    page = api()
-    assert "```{rooms}\n```" in (root / "book/api.md").read_text("utf-8")
+    texts = [path.read_text("utf-8") for path in sorted((root / "book/api").glob("*.md"))]
+    rooms = [re.search(r"```\{rooms\} ([a-z ]+)\n```", text)[1].split() for text in texts]
+    page = "\n".join(api(shown) for shown in rooms)
     documented = re.findall(r"automodule:: (\S+)\n +:members:", page)
     names = [".".join(path.relative_to(root).with_suffix("").parts) for path in modules(root)]
     assert sorted(documented) == sorted(name for name in names if "._" not in name)
     for room in ("support", "evaluation", "data", "runs", "study", "second", "sweeps", "pages"):
         words, files = (page.index(f"automodule:: nbutils.{room}{end}") for end in ("\n   :no-index:", "."))
         assert words < files
+    with pytest.raises(ValueError, match="received 'attic'"):
+        api(["core", "attic"])
