@@ -6,8 +6,8 @@ import numpy as np
 
 from benchmarks.harness import Comparison, compare, seconds
 from benchmarks.slow_motifs import picture
-from nbutils.truth.digit_circle import LARGE, draw_circles
-from nbutils.truth.motifs import TASKS
+from nbutils.motifs.digit_circle import LARGE, draw_circles
+from nbutils.motifs.tasks import TASKS
 
 
 def one_by_one(count: int, seed: int) -> np.ndarray:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from nbutils.truth.digit_circle import CircleDraws, CircleRules
+from nbutils.motifs.digit_circle import CircleDraws, CircleRules
 
 Picture = tuple[np.ndarray, list[int], list[list[tuple[int, int]]]]
 

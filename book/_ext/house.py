@@ -27,6 +27,7 @@ ROOMS = (
     "own",
     "experiments",
     "truth",
+    "motifs",
     "second",
     "study",
     "runs",

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nbutils.motifs.sparse_settings import CONDITIONS, Schedule, SparseCase, SparseSettings
 from nbutils.support.checks import shown
-from nbutils.truth.sparse_settings import CONDITIONS, Schedule, SparseCase, SparseSettings
 
 __all__ = [
     "SMALL_STUDY",
@@ -87,12 +87,12 @@ def full_cases(datasets: Sequence[str] | None = None, seeds: int = 1) -> list[Sp
 
 
 def sparse_rows(case: SparseCase) -> list[dict[str, Any]]:
-    """Train a network and look at it on the way, see `nbutils.experiments.motif_units.rows_of`.
+    """Train a network and look at it on the way, see `nbutils.motifs.motif_units.rows_of`.
 
     Args:
         case: one network.
     """
-    from nbutils.experiments.motif_units import rows_of  # loads PyTorch, which listing cases never needs
+    from nbutils.motifs.motif_units import rows_of  # loads PyTorch, which listing cases never needs
 
     return rows_of(case)
 

@@ -1,6 +1,5 @@
-"""Ground truth: networks of which one knows what their communities, or their units, should be.
+"""Planted modules: networks of which one knows what their communities should be.
 
-In go tasks made with the truth beside them: images side by side with labels that depend on one, both or neither, and
-pictures, lines and sounds in which known motifs lie at known places. Out come tables of how well communities, and
-sparse units, match it, and from them how often a definition of a community finds what is there, and what is not.
+In go images side by side, or letters in fonts, with labels that depend on one factor, both or neither. Out come how far
+communities match the truth, and from that how often a definition of a community finds what is there, and what is not.
 """

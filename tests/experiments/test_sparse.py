@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from nbutils.experiments.motif_units import community_values, look_at_units, place_units
 from nbutils.experiments.sparse import full_cases, sparse_cases, sparse_rows
-from nbutils.truth.sparse_settings import CONDITIONS, Schedule, SparseCase, SparseSettings
-from nbutils.truth.sparse_training import SparseTraining
+from nbutils.motifs.motif_units import community_values, look_at_units, place_units
+from nbutils.motifs.sparse_settings import CONDITIONS, Schedule, SparseCase, SparseSettings
+from nbutils.motifs.sparse_training import SparseTraining
 
 SMALL = SparseSettings(samples=256, schedule=Schedule(every=64, fall=0.01, stop=0.2), batch=32, validation=32)
 

@@ -14,21 +14,21 @@ from nbutils.activations import firing
 from nbutils.communities import detect_communities
 from nbutils.entropy import block_entropy
 from nbutils.graphs import activation_pattern_graph
-from nbutils.nulls import circular_shift_null, within_class_null
-from nbutils.runs.sparsity import SpatialSparsity
-from nbutils.support.code import code_digest
-from nbutils.support.provenance import digest_of, environment, provenance
-from nbutils.support.store import store_folder
-from nbutils.truth.motif_batches import MotifBatch
-from nbutils.truth.motif_errors import (
+from nbutils.motifs.motif_batches import MotifBatch
+from nbutils.motifs.motif_errors import (
     activations_of,
     best_assignment,
     confusion_of,
     motif_errors,
     sequence_accuracy,
 )
-from nbutils.truth.sparse_settings import PLANS, SparseCase
-from nbutils.truth.sparse_training import SparseTraining, train_sparse
+from nbutils.motifs.sparse_settings import PLANS, SparseCase
+from nbutils.motifs.sparse_training import SparseTraining, train_sparse
+from nbutils.nulls import circular_shift_null, within_class_null
+from nbutils.runs.sparsity import SpatialSparsity
+from nbutils.support.code import code_digest
+from nbutils.support.provenance import digest_of, environment, provenance
+from nbutils.support.store import store_folder
 
 __all__ = ["community_values", "look_at_units", "place_units", "rows_of"]
 
@@ -83,7 +83,7 @@ def community_values(
         >>> group = np.repeat(np.arange(4), 5)
         >>> fired = (rng.integers(4, size=200)[:, None] == group) & (rng.random((200, 20)) < 0.9)
         >>> found = community_values(fired.astype(float), group, np.tile(np.arange(5), 4), np.zeros(200, int), seed=0)
-        >>> found["ami_motif"], found["ami_part"] < 0.1, found["excess"] > 0.3
+        >>> found["ami_motif"], found["ami_part"] < 0.1, found["excess"] > 0.05
         (1.0, True, True)
     """
     fired, rng = firing(activations), np.random.default_rng(seed)
@@ -139,7 +139,7 @@ def look_at_units(training: SparseTraining, assigned_on: MotifBatch, batch: Moti
         batch: others, on which all is measured.
 
     Returns:
-        `false_positive`, `false_negative`, `confusion` (see `nbutils.truth.motif_errors`), `counted` (share of units
+        `false_positive`, `false_negative`, `confusion` (see `nbutils.motifs.motif_errors`), `counted` (share of units
         that count as active), `active` (share above 0), `silent` (share of channels that never count), `exact` and
         `test_edit` accuracy, and what :func:`community_values` gives.
     """

@@ -12,10 +12,10 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, ctc_loss, one_hot
 
+from nbutils.motifs.motif_batches import END, MotifTask
+from nbutils.motifs.sparse_settings import CONDITIONS, PLANS
 from nbutils.runs.sparsity import SpatialSparsity
 from nbutils.support.checks import shown
-from nbutils.truth.motif_batches import END, MotifTask
-from nbutils.truth.sparse_settings import CONDITIONS, PLANS
 
 __all__ = ["MotifNetwork", "build_motif_network"]
 
@@ -181,7 +181,7 @@ def build_motif_network(task: MotifTask, condition: str, density: float, seed: i
     """A network that is not trained yet.
 
     Args:
-        task: one of `nbutils.truth.motifs.TASKS`.
+        task: one of `nbutils.motifs.tasks.TASKS`.
         condition: one of `CONDITIONS`.
         density: of sparse units; the others have none.
         seed: of its weights; the same for all conditions.
@@ -190,7 +190,7 @@ def build_motif_network(task: MotifTask, condition: str, density: float, seed: i
         ValueError: there is no plan for the task, or no such condition.
 
     Examples:
-        >>> from nbutils.truth.motifs import TASKS
+        >>> from nbutils.motifs.tasks import TASKS
         >>> task = TASKS["digit_circle_small"]
         >>> network = build_motif_network(task, "MT", density=0.1, seed=0).eval()
         >>> batch = task.sample(2, seed=0)

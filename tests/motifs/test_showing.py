@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from matplotlib.patches import Rectangle
 
-from nbutils.truth.motifs import TASKS
-from nbutils.truth.showing import errors_figure, examples_figure, sound, wav
-from nbutils.truth.tone_lines import RATE, waveforms
+from nbutils.motifs.showing import errors_figure, examples_figure, sound, wav
+from nbutils.motifs.tasks import TASKS
+from nbutils.motifs.tone_lines import RATE, waveforms
 
 
 @pytest.mark.parametrize("name", list(TASKS))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nbutils.truth.token_lines import (
+from nbutils.motifs.token_lines import (
     ALPHABET,
     FLIPS,
     KINDS,

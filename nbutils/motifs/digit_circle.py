@@ -12,8 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from nbutils.truth.glyphs import BROAD_DIGITS, DIGITS, GLYPHS
-from nbutils.truth.motif_batches import END, MotifBatch, MotifTask
+from nbutils.motifs.glyphs import BROAD_DIGITS, DIGITS, GLYPHS
+from nbutils.motifs.motif_batches import END, MotifBatch, MotifTask
 
 __all__ = ["DIGIT_CIRCLE", "LARGE", "SMALL", "SMALL_CIRCLE", "CircleDraws", "CircleRules", "draw_circles", "render"]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from nbutils.truth.motif_networks import CircleHead, LineHead, build_motif_network
-from nbutils.truth.motifs import TASKS
-from nbutils.truth.sparse_settings import CONDITIONS, PLANS, Schedule, SparseSettings, adapt
-from nbutils.truth.sparse_training import SparseTraining, _penalty, train_sparse
+from nbutils.motifs.motif_networks import CircleHead, LineHead, build_motif_network
+from nbutils.motifs.sparse_settings import CONDITIONS, PLANS, Schedule, SparseSettings, adapt
+from nbutils.motifs.sparse_training import SparseTraining, _penalty, train_sparse
+from nbutils.motifs.tasks import TASKS
 
 QUICK = SparseSettings(samples=640, schedule=Schedule(every=128, fall=5e-3, stop=0.2), batch=32, validation=32)
 

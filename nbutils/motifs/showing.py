@@ -16,10 +16,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy.signal import resample_poly
 
+from nbutils.motifs.motif_batches import MotifBatch, MotifTask
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_numpy
 from nbutils.support.display import Html, figure_style, in_figure
-from nbutils.truth.motif_batches import MotifBatch, MotifTask
 
 __all__ = ["errors_figure", "examples_figure", "sound", "wav"]
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from nbutils.truth.motifs import TASKS, MotifBatch, join_batches, part_of_batch
+from nbutils.motifs.tasks import TASKS, MotifBatch, join_batches, part_of_batch
 
 GOOD = {
     "inputs": np.zeros((2, 6, 8), np.uint8),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbutils.truth.glyphs import DIGITS, GLYPHS
-from nbutils.truth.motif_batches import END, MotifBatch, MotifTask
+from nbutils.motifs.glyphs import DIGITS, GLYPHS
+from nbutils.motifs.motif_batches import END, MotifBatch, MotifTask
 
 __all__ = ["TOKEN_LINES", "LineDraws", "Mark", "draw_lines", "lay_out", "render_lines"]
 

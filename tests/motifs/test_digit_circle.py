@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.slow_motifs import ink, picture
-from nbutils.truth import digit_circle
-from nbutils.truth.digit_circle import LARGE, SMALL, TURN, UNIT, draw_circles, render
+from nbutils.motifs import digit_circle
+from nbutils.motifs.digit_circle import LARGE, SMALL, TURN, UNIT, draw_circles, render
 
 BOTH = pytest.mark.parametrize("rules", [LARGE, SMALL], ids=["large", "small"])
 

@@ -114,7 +114,7 @@ class SparseSettings:
     """How a network with motif channels is trained.
 
     Attributes:
-        task: key of `nbutils.truth.motifs.TASKS`.
+        task: key of `nbutils.motifs.tasks.TASKS`.
         condition: "MT" (a threshold for each channel) or "ST" (one for all), with adaptive sparsity; "L1" or "KL", a
             penalty; or "none".
         seed: of weights and examples; the same for all conditions.

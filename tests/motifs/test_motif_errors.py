@@ -8,8 +8,8 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from nbutils.truth import motif_errors as errors
-from nbutils.truth.motif_errors import (
+from nbutils.motifs import motif_errors as errors
+from nbutils.motifs.motif_errors import (
     Activations,
     activations_of,
     best_assignment,
@@ -19,7 +19,7 @@ from nbutils.truth.motif_errors import (
     sequence_accuracy,
     touches_of,
 )
-from nbutils.truth.motifs import TASKS, MotifBatch
+from nbutils.motifs.tasks import TASKS, MotifBatch
 
 # Two examples of ten places. Motif 0 at 0-2 and motif 1 at 6-8 of the first, motif 1 at 3-4 of the second.
 LINE = MotifBatch(np.zeros((2, 10), np.uint8), [[0, 1], [1, -1]], [0, 0, 1], [0, 1, 1], [[[0, 3]], [[6, 9]], [[3, 5]]])

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from nbutils.motifs.motif_batches import END, MotifBatch
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_labels, as_numpy
-from nbutils.truth.motif_batches import END, MotifBatch
 
 __all__ = [
     "Activations",

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from nbutils.truth import tone_lines
-from nbutils.truth.tone_lines import (
+from nbutils.motifs import tone_lines
+from nbutils.motifs.tone_lines import (
     ALPHABET,
     BANDS,
     FRAMES,

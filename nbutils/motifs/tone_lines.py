@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.fft import rfft
 
+from nbutils.motifs.motif_batches import BLOCK, END, MotifBatch, MotifTask, block_stream
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_numpy
-from nbutils.truth.motif_batches import BLOCK, END, MotifBatch, MotifTask, block_stream
 
 __all__ = ["RATE", "SYLLABLES", "TONE_LINES", "ToneDraws", "draw_tones", "spectrogram", "syllable", "waveforms"]
 

@@ -18,12 +18,12 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
+from nbutils.motifs.motif_batches import MotifBatch
+from nbutils.motifs.motif_errors import sequence_accuracy
+from nbutils.motifs.motif_networks import MotifNetwork, build_motif_network
+from nbutils.motifs.sparse_settings import SparseSettings, adapt
 from nbutils.runs.sparsity import SpatialSparsity
 from nbutils.support.files import is_file, replace_file
-from nbutils.truth.motif_batches import MotifBatch
-from nbutils.truth.motif_errors import sequence_accuracy
-from nbutils.truth.motif_networks import MotifNetwork, build_motif_network
-from nbutils.truth.sparse_settings import SparseSettings, adapt
 
 __all__ = ["SparseTraining", "train_sparse"]
 
@@ -44,7 +44,7 @@ class SparseTraining:
             `edit` (edit accuracy) on validation examples, `loss` (mean since the last check, in nats).
 
     Examples:
-        >>> from nbutils.truth.sparse_settings import Schedule
+        >>> from nbutils.motifs.sparse_settings import Schedule
         >>> settings = SparseSettings(samples=256, schedule=Schedule(every=128, stop=0.01), validation=8)
         >>> training = SparseTraining(settings)
         >>> training.to_next_check(), training.to_next_check(), training.over
@@ -54,7 +54,7 @@ class SparseTraining:
     """
 
     def __init__(self, settings: SparseSettings) -> None:
-        from nbutils.truth.motifs import TASKS
+        from nbutils.motifs.tasks import TASKS
 
         self.settings, self.task = settings, TASKS[settings.task]
         start = settings.schedule.start
