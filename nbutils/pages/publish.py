@@ -7,7 +7,6 @@ only text changed, the page gets the new text. A notebook that fails is kept bes
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
