@@ -258,7 +258,7 @@ def test_communities_settle_and_labels_are_memorised(root: Path):
     assert np.allclose(rho["modularity"], [q[i].corr(learned[i], method="spearman") for i in q])
     text = answering.show_memorising(one).text
     assert len(long) == 5
-    assert text.count("<svg") == 1
+    assert "<svg" in text
     assert f"{rho['modularity'].mean():.2f}".replace("-", "−") in text
     assert (learned.max() >= 0.95).all(), "all of them learned their labels"
     runs, _ = sound(tables, "runs", "true")
@@ -267,7 +267,7 @@ def test_communities_settle_and_labels_are_memorised(root: Path):
     assert np.isfinite(step).all()
     assert (searches[:, -1] > 0.5).all()
     shown = answering.show_settling(one).text
-    assert shown.count("<svg") == 1
+    assert "<svg" in shown
     assert f"{step[:, -1].mean():.2f}" in shown
     early = replace(one, tables=replace(tables, networks=tables.networks[tables.networks["designs"] == "grid"]))
     assert "do not follow" in answering.show_settling(early).text
