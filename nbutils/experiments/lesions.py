@@ -30,6 +30,7 @@ __all__ = [
     "network_means",
     "set_differences",
     "specificities",
+    "ways_to_silence",
 ]
 
 SEEDS = 10
@@ -265,6 +266,21 @@ def lesion_verdicts(
     found["adjusted"] = holm_adjusted(found["p_value"])
     found["word"] = [_word(row) for row in found.itertuples()]
     return found
+
+
+def ways_to_silence(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean difference and word of every question: silenced to 0, to the mean, and to 0 with layers of equal size.
+
+    Args:
+        table: of the experiment.
+    """
+    ways: dict[str, dict[str, str]] = {"0": {}, "mean": {"silence": "mean"}, "0, by layer": {"suffix": " by layer"}}
+    each = {way: lesion_verdicts(table, **given) for way, given in ways.items()}
+    first = each["0"]
+    told = {"network": [TITLES.get(key, key[0]) for key in zip(first["dataset"], first["condition"], strict=True)]}
+    told["question"] = list(first["question"])
+    told |= {way: found["effect"].map("{:.3f}".format) + ", " + found["word"] for way, found in each.items()}
+    return pd.DataFrame(told)
 
 
 def _row(differences: pd.DataFrame, threshold: float, rules: LesionRules) -> dict[str, float]:

@@ -19,6 +19,8 @@ from nbutils.runs.looks import Look, look_at
 from nbutils.runs.pruning import PRUNINGS, pruned, retrained, surviving_shares, weight_scores
 from nbutils.runs.run import Run, run_once
 from nbutils.second.questions import PROTOCOL
+from nbutils.stats import correlation
+from nbutils.support.display import interval_text
 from nbutils.support.provenance import digest_of
 
 if TYPE_CHECKING:
@@ -43,7 +45,9 @@ __all__ = [
     "pruning_seconds",
     "pruning_trials",
     "pruning_verdicts",
+    "q_with_and_without_tied",
     "question_values",
+    "rank_correlations",
     "strata_of",
     "together",
 ]
@@ -377,3 +381,44 @@ def pruning_changes(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame
     cut = done[done["rule"] != UNPRUNED].set_index([*keys, *STATE[1:]])[names]
     # Subtracted by data set and seed, which all states of a network share.
     return (cut - was).groupby(level=STATE, sort=False).mean().reset_index()
+
+
+def rank_correlations(table: pd.DataFrame) -> pd.DataFrame:
+    """Rank correlation of the change of Q, with and without tied neurons, with that of accuracy.
+
+    Args:
+        table: of the experiment *pruning*.
+
+    Returns:
+        One row per data set, stage and measure: `over_all` rules and sparsities, and `within` one sparsity, over rules,
+        the mean over sparsities.
+    """
+    measures = ("modularity", "modularity_untied")
+    changes, rows = pruning_changes(table, ["accuracy", *measures]), []
+    for (dataset, stage), own in changes.groupby(["dataset", "stage"], sort=False):
+        for measure in measures:
+            points = own[["accuracy", measure, "sparsity"]].dropna()
+            each = [part for _, part in points.groupby("sparsity") if len(part) > 2]
+            inside = [correlation(part["accuracy"], part[measure]) for part in each]
+            whole = correlation(points["accuracy"], points[measure])
+            rows.append((dataset, stage, measure, whole, np.mean(inside) if inside else np.nan))
+    return pd.DataFrame(rows, columns=["dataset", "stage", "measure", "over_all", "within"])
+
+
+def q_with_and_without_tied(table: pd.DataFrame) -> pd.DataFrame:
+    """Change of Q at 90 % after retraining by rule and data set, with tied neurons and without them.
+
+    Args:
+        table: of the experiment *pruning*.
+
+    Returns:
+        One row per data set and rule: how many neurons are `tied` on average, and both changes with their intervals.
+    """
+    keys, after = ["dataset", "rule"], table[(table["sparsity"] == 0.9) & (table["stage"] == AFTER)]
+    found = after.groupby(keys, sort=False)["tied"].mean().to_frame()
+    for name, own in (("with them", table), ("without", table.assign(modularity=table["modularity_untied"]))):
+        words = pruning_verdicts(own)
+        words = words[words["question"] == "modularity"].set_index(keys)
+        ends = words[["effect", "low", "high"]].to_numpy(float)
+        found[name] = pd.Series([interval_text(*row) for row in ends], index=words.index)
+    return found.reset_index()

@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from nbutils.data.datasets import TITLES, load_dataset
+from nbutils.evaluation.words import Estimate
 from nbutils.second.answers import Answer, course, joint_answers, read_answers, sound, values_of
 from nbutils.second.candidates import FAMILIES, NEEDS
 from nbutils.second.leaderboard import BOARD, ONE_NUMBER, refutations, zoo_axes
@@ -42,6 +43,7 @@ __all__ = [
     "decisions",
     "excess_figure",
     "forest_figure",
+    "memorising_rho",
     "open_all",
     "open_kind",
     "open_one",
@@ -52,8 +54,8 @@ __all__ = [
     "show_findings",
     "show_memorising",
     "show_settling",
-    "show_sum",
     "show_words",
+    "spread_table",
     "worth_figure",
     "zoo_figure",
 ]
@@ -110,15 +112,20 @@ class Found:
             f"fixed in commit {RULES_COMMIT}"
         )
 
-    def finding(self, hypothesis: str, statistics: Sequence[str] = ()) -> str:
+    def finding(self, hypothesis: str, statistics: Sequence[str] = (), *, intervals: bool = False) -> str:
         """The answers to one hypothesis in a sentence made of their words, with their estimates.
 
         Args:
             hypothesis: "H1", "H2" or "H3".
             statistics: only of questions with these; none takes all.
+            intervals: whether the estimates have theirs.
         """
+
+        def number(of: Estimate) -> str:
+            return interval_text(of.value, of.low, of.high) if intervals else f"({format_number(of.value, 2)})"
+
         parts = [
-            f"{_kind(answer.question.name)} **{answer.told}** ({format_number(answer.estimate.value, 2)})"
+            f"{_kind(answer.question.name)} **{answer.told}** {number(answer.estimate)}"
             for answer in self.answers.values()
             if answer.question.hypothesis == hypothesis and (answer.question.statistic in statistics or not statistics)
         ]
@@ -132,7 +139,7 @@ class Found:
             decides = [a for a in decides if a.question.statistic in DECISIVE]
             words = [a.word for a in decides if a.question.statistic in ("mean", "rank")]
             few = "" if all(a.enough for a in decides) else " There are too few networks for words."
-            text = self.finding(hypothesis, DECISIVE) + few
+            text = self.finding(hypothesis, DECISIVE, intervals=True) + few
             boxes.append(callout(f"{hypothesis} {about}", text, WORD_COLOURS.get(words[0] if words else "", "")))
         return Html("".join(box.text for box in boxes), "\n".join(map(repr, boxes)))
 
@@ -159,12 +166,19 @@ class Found:
     def _of(self, design: str) -> pd.Series:
         return self.tables.networks["designs"].str.split("+").map(lambda words: design in words)
 
-    def show_board(self) -> Html:
-        """The leaderboard: every measurable measure of this data set, the strongest association first."""
+    def show_board(self, top: int = 0) -> Html:
+        """The leaderboard: every measurable measure of this data set, the strongest association first.
+
+        Args:
+            top: how many to show, and with them those of `OURS`; 0 for all.
+        """
         columns = {"called": "measure", "rho": "ρ", "low": "from", "high": "to", "adjusted": "p, adjusted"}
         columns |= {"granulated": "along axes", "gain": "gain", "detects": "detects", "reliability": "reliability"}
-        shown = self.board.loc[self.board["measurable"], list(columns)].rename(columns=columns)
-        caption = f"All measurable measures of {self.title}, {len(shown)} of {len(self.board)}."
+        best = self.board[self.board["measurable"]].reset_index(drop=True)
+        kept = best[(best.index < top) | best["measure"].isin(OURS)] if top else best
+        shown = kept[list(columns)].rename(columns=columns)
+        shown.insert(0, "place", kept.index + 1)
+        caption = f"Measures of {self.title}, {len(shown)} of the {len(best)} that can be measured."
         return show_table(shown, caption, digits=2, sortable=True)
 
     def show_answers(self, hypothesis: str) -> Html:
@@ -185,6 +199,17 @@ class Found:
         ]
         names = ["question", "word", "estimate (95 %)", "threshold", "p, adjusted", "networks", "reliability", "data"]
         return show_table(pd.DataFrame(rows, columns=names), f"Answers to {hypothesis} on {self.title}.")
+
+
+def spread_table(studies: Sequence[Found]) -> pd.DataFrame:
+    """Mean and, in brackets, deviation of some measures over the zoo of each study that has one; a column each."""
+    names = [*OURS, "excess", "remainder", "mean_activity", "dead_share"]
+    columns = {"measure": [name.replace("_", " ") for name in names]}
+    for one in (one for one in studies if len(one.board)):
+        networks, _ = sound(one.tables, "small", "true")
+        values = values_of(one.tables, networks, names)
+        columns[one.title] = [f"{values[name].mean():.2f} ({values[name].std():.2f})" for name in names]
+    return pd.DataFrame(columns)
 
 
 def open_one(dataset: str, tables: str = "", architecture: str = MLP) -> Found:
@@ -301,34 +326,41 @@ def settling_figure(found: Found) -> Figure:
     return fig
 
 
-def show_settling(found: Found, means: pd.DataFrame) -> Html:
-    """How far communities of successive epochs agree: mean agreement by label condition, and every network's curve.
-
-    Args:
-        found: of one data set.
-        means: one row per label condition; what was not measured is NaN.
-    """
+def show_settling(found: Found) -> Html:
+    """How far communities of successive epochs agree: mean agreement by label condition, and every network's curve."""
+    rows = []
+    for labels in CONDITIONS:
+        networks, _ = sound(found.tables, "runs", labels)
+        step, again = (course(found.tables, networks, name) for name in ("agreement", "searches"))
+        ends = step[:, :1], step[:, -1:], again[:, -1:]
+        rows.append((labels, len(networks), *(np.mean(x) if x.size else np.nan for x in ends)))
+    means = pd.DataFrame(rows, columns=["labels", "networks", "first step", "last step", "two searches at the end"])
     if means.dropna().empty:
         return say("These tables do not follow communities from epoch to epoch.")
     figure = show(
         settling_figure(found),
-        f"Agreement of each epoch's communities with those of the epoch before. {found.source}.",
+        "Agreement (adjusted mutual information) of each epoch's communities with those of the epoch before, "
+        f"{means.loc[0, 'last step']:.2f} at the end with true labels; grey: two searches of one graph.",
         "Three panels of curves over epochs, one per kind of labels; grey squares at both ends.",
     )
     table = show_table(means, "Mean agreement over networks.", digits=2)
     return Html(table.text + figure.text, f"{table!r}\n{figure!r}")
 
 
-def show_memorising(found: Found, rho: Mapping[str, pd.Series]) -> Html:
-    """What happens while random labels are memorised: curves, and each measure's correlation within networks.
+def memorising_rho(found: Found) -> pd.DataFrame:
+    """Rank correlation of each measure of `OURS` with training accuracy over epochs, by network that memorises."""
+    networks, _ = sound(found.tables, "memorising")
+    learned = pd.DataFrame(course(found.tables, networks, "train_accuracy", first=1).T)
+    each = {name: pd.DataFrame(course(found.tables, networks, name, first=1).T) for name in OURS}
+    return pd.DataFrame({name: values.corrwith(learned, method="spearman") for name, values in each.items()})
 
-    Args:
-        found: of one data set.
-        rho: by measure, a rank correlation with training accuracy for each network that memorises.
-    """
+
+def show_memorising(found: Found) -> Html:
+    """What happens while random labels are memorised: curves, and each measure's correlation within networks."""
     networks, _ = sound(found.tables, "memorising")
     if networks.empty:
         return say("These tables hold no networks that memorise random labels.")
+    rho = memorising_rho(found)
     rows = [(called, *(rho[name].agg(how) for how in ("mean", "min", "max"))) for name, called in OURS.items()]
     epochs = networks["last_epoch"]
     caption = f"{len(networks)} networks that learn random labels, for {epochs.min():.0f} to {epochs.max():.0f} epochs"
@@ -554,18 +586,3 @@ def show_findings(studies: Sequence[Found]) -> Html:
         lines = [f"**{name}, {about}:** {one.finding(name, DECISIVE)}" for name, about in HYPOTHESES.items()]
         boxes.append(callout(f"{one.title}: what the networks answer", " ".join(lines)))
     return Html("".join(box.text for box in boxes), "\n".join(map(repr, boxes)))
-
-
-def show_sum(studies: Sequence[Found]) -> Html:
-    """The box that the comparison opens with: how many data sets said what to the questions that decide."""
-    lines = []
-    for hypothesis, about in HYPOTHESES.items():
-        told = [a for one in studies for a in one.answers.values() if a.question.hypothesis == hypothesis]
-        told = [a for a in told if a.question.statistic in DECISIVE]
-        parts = []
-        for name in dict.fromkeys(a.question.name for a in told):
-            own = [a.told for a in told if a.question.name == name]
-            words = ", ".join(f"{word} on {own.count(word)}" for word in dict.fromkeys(own))
-            parts.append(f"{_kind(name)} {words} of {len(own)}")
-        lines.append(f"**{hypothesis}, {about}:** {'; '.join(parts)}.")
-    return callout("What all data sets say", " ".join(lines))

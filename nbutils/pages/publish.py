@@ -7,7 +7,6 @@ only text changed, the page gets the new text. A notebook that fails is kept bes
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -43,6 +42,7 @@ PAGES = Path("book/pages")
 SWEEPS = "sweep-"  # book/pages/sweep-<name>: the report of the committed table of a sweep
 ANSWERS = "second-"  # book/pages/second-<data set>: what the second study found on it
 KINDS_OF = "architectures-"  # book/pages/architectures-<kind>: what other networks than fully connected ones answer
+COMPARED = "compare-"  # book/pages/compare-<hypothesis>: what all data sets of the second study say about it
 METRICS = {"width_and_density": "modularity above chance"}  # what a report begins with
 TIMEOUT = 1800
 
@@ -166,6 +166,8 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int, devi
             title = folder.removeprefix(SWEEPS).replace("_", " ")
         if folder.startswith(KINDS_OF):
             title = f"{folder.removeprefix(KINDS_OF)} networks"
+        if folder.startswith(COMPARED):
+            title = folder.removeprefix(COMPARED).upper()
         check_parameters(name, parameters, model=model)
         output, template = root / path.with_suffix(".ipynb"), root / "notebooks" / f"{name}.ipynb"
         jobs.append(PageJob(template, output, tuple(parameters.items()), title))
@@ -186,6 +188,8 @@ def _page_parameters(
         return {"results": (RESULTS / sweep / "results.parquet").as_posix(), "metric": METRICS.get(sweep, "")}
     if folder.startswith(KINDS_OF):
         return {"kind": folder.removeprefix(KINDS_OF)}
+    if folder.startswith(COMPARED):
+        return {"hypothesis": folder.removeprefix(COMPARED).upper()}
     dataset = _dataset_of(folder)
     found: dict[str, Any] = {"dataset": dataset} if _is_dataset(dataset) else {}
     if (names := _offered(model, "study", studies)) is not None:
@@ -255,11 +259,18 @@ def _finished(notebook: Any, job: PageJob) -> Any:
         if cell.cell_type == "markdown":
             cell.source = cell.source.replace("](../book/", "](../../")
             if job.title and cell.source.startswith("# "):
-                cell.source = re.sub(r"^(# .*)$", rf"\1 — {job.title}", cell.source, count=1, flags=re.MULTILINE)
+                cell.source = _titled(cell.source, job.title)
         elif cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if MIME not in output.get("data", {})]
     notebook.cells = _without_empty_sections(_finding_first(notebook.cells))
     return notebook
+
+
+def _titled(source: str, title: str) -> str:
+    """A cell whose heading says which of the template's pages this is: for *A hypothesis*, or at its end."""
+    heading, line, rest = source.partition("\n")
+    named = heading.replace("# A hypothesis", f"# {title}")
+    return (named if named != heading else f"{heading} — {title}") + line + rest
 
 
 def _finding_first(cells: list[Any]) -> list[Any]:

@@ -30,6 +30,7 @@ from nbutils.experiments.lesions import (
     network_means,
     set_differences,
     specificities,
+    ways_to_silence,
 )
 from nbutils.experiments.silenced_sets import Subject, control_sets, lesion_rows, set_rows
 from nbutils.own.lesions import lesion
@@ -304,6 +305,15 @@ def test_a_verdict_is_a_t_test_over_networks_and_holm_over_all():
     assert found["adjusted"].tolist() == pytest.approx(holm(found["p_value"].tolist()))
     assert row["flips"] < 0.01
     assert row["sets"] == 70
+
+
+def test_other_ways_to_silence_stand_beside_the_one_that_counts():
+    table = pd.concat([world(), world(community=0.2, matched=0.5).assign(silence="mean")])
+    found = ways_to_silence(table).set_index("question")
+    words = {name: lesion_verdicts(table, silence=name).set_index("question")["word"] for name in ("zero", "mean")}
+    assert words["zero"]["beyond matched sets"] != words["mean"]["beyond matched sets"]
+    assert found.loc["beyond matched sets", "0"].endswith(words["zero"]["beyond matched sets"])
+    assert found.loc["beyond matched sets", "mean"].endswith(words["mean"]["beyond matched sets"])
 
 
 def test_sets_without_a_control_and_degenerate_networks_are_left_out():

@@ -78,7 +78,12 @@ def test_a_smaller_book_leaves_out_other_data_sets(root):
     assert not any("/mnist-5k/" in f for f in toc_files(small))
     assert "book/pages/digits/h1_communities" in toc_files(small)
     assert {"book/pages/summary/synthesis", "book/pages/summary/robustness"} <= set(toc_files(small))
-    studied = [chapter for part in small["parts"] for chapter in part["chapters"] if chapter["file"].endswith("/h1")]
+    studied = [
+        chapter
+        for part in small["parts"]
+        for chapter in part["chapters"]
+        if chapter["file"].endswith("/compare-h1/compared")
+    ]
     assert [len(chapter["sections"]) for chapter in studied] == [1 + len(committed_studies(root))]
     with pytest.raises(ValueError, match="has no pages for data set 'folder:x'"):
         book_toc(root, ["folder:x"])
@@ -89,7 +94,10 @@ def test_a_smaller_book_leaves_out_other_data_sets(root):
 def test_pages_below_one_that_is_left_out_take_its_place(root, tmp_path):
     shutil.copytree(root / "notebooks", tmp_path / "notebooks")
     below = [{"file": "book/pages/digits/h1_communities"}, {"file": "book/pages/mnist-5k/h1_communities"}]
-    chapters = [{"file": "book/pages/summary/compared", "sections": below}, {"file": "book/api", "sections": below[1:]}]
+    chapters = [
+        {"file": "book/pages/compare-h1/compared", "sections": below},
+        {"file": "book/api", "sections": below[1:]},
+    ]
     contents = {"format": "jb-book", "root": "book/intro", "parts": [{"caption": "All", "chapters": chapters}]}
     (tmp_path / "_toc.yml").write_text(yaml.safe_dump(contents), "utf-8")
     [part] = book_toc(tmp_path, ["digits"])["parts"]
@@ -119,6 +127,7 @@ def test_jobs_of_a_book(root, monkeypatch):
         assert dict(jobs[page].parameters) == {}
     assert dict(jobs["summary/datasets"].parameters) == {}
     assert jobs["mnist-5k/h1_communities"].title == "MNIST, 5,000 images"
+    assert dict(jobs["compare-h2/compared"].parameters) == {"hypothesis": "H2"}
     titles = [(j.template.stem, j.title) for j in jobs.values()]
     assert len(titles) == len(set(titles))
 
@@ -288,3 +297,12 @@ def test_half_written_pages_are_written_again(tmp_path, own_store):
     job.output.write_text(job.output.read_text()[:200])
     put(job)
     assert last_text(job.output) == "5\n"
+
+
+def test_a_page_of_one_hypothesis_is_called_after_it(tmp_path, own_store):
+    job = make(tmp_path, "print('numbers')")
+    notebook = nbformat.read(job.template, as_version=4)
+    notebook.cells[0].source = "# A hypothesis over all data sets\n\ntext"
+    nbformat.write(notebook, job.template)
+    put(PageJob(job.template, job.output, job.parameters, "H2"))
+    assert nbformat.read(job.output, as_version=4).cells[0].source == "# H2 over all data sets\n\ntext"
