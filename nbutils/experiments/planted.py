@@ -120,7 +120,7 @@ def planted_rows(case: PlantedCase) -> list[dict[str, Any]]:
         case: one network.
 
     Returns:
-        `kind` of each row, what is known of the network, and of a sound one what :func:`state_rows`,
+        `kind` of each row, what is known of the network, and of a sound one what `state_rows`,
         :func:`nbutils.truth.detection.detection_rows` and :func:`nbutils.truth.detection.control_rows` give. A network
         whose training failed has one row with the `reason`.
     """

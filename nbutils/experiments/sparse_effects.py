@@ -39,12 +39,10 @@ class SparseRules:
 
     For every task:
 
-    1. *Confusion*: CE of "ST", "L1", "KL" and "none" minus CE of "MT" at the last look, networks paired by seed: mean,
-    t
-       interval. *Supported* above `confusion`, *contradicted* below minus that, equivalence within it.
-    2. *Communities*: of "MT", adjusted mutual information of communities with motifs at the last look minus that at the
-    look
-       before training, mean over networks; the same with `agreement`, predicted to rise.
+    1. *Confusion*: CE of "ST", "L1", "KL" and "none" minus CE of "MT" at the last look, networks paired by seed, mean
+       and t interval. *Supported* above `confusion`, *contradicted* below minus that, equivalence within it.
+    2. *Communities*: of "MT", adjusted mutual information of communities with motifs at the last look minus that at
+       the look before training, mean over networks; the same with `agreement`, predicted to rise.
 
     A network counts if it did not fail, is not degenerate and reads: edit accuracy of at least `reads` at the last
     look. Fewer than `least` pairs are *undecided*; where fewer than `least` networks with "MT" end within twice the
