@@ -282,7 +282,8 @@ def _finding_first(cells: list[Any]) -> list[Any]:
     if not found or cells[0].cell_type != "markdown":
         return cells
     title, _, rest = cells[0].source.partition("\n")
-    finding = nbformat.v4.new_code_cell(metadata={"tags": ["remove-input"]}, outputs=found[0].outputs)
+    source = "# computed below"  # a cell without code would be left out of the book
+    finding = nbformat.v4.new_code_cell(source, metadata={"tags": ["remove-input"]}, outputs=found[0].outputs)
     below = nbformat.v4.new_markdown_cell(rest.strip(), id="below-the-finding")
     finding.id, cells[0].source, found[0].outputs = "finding-first", title, []
     return [cells[0], finding, below, *cells[1:]]

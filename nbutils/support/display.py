@@ -25,6 +25,7 @@ from nbutils.support.checks import as_count, shown
 from nbutils.support.figure_data import figure_csv
 from nbutils.support.narrow import is_wide, restacked
 
+MOST_TWICE = 200_000  # characters of a figure that a page can hold twice, for a desk and for a phone
 MOST_DIGITS, MOST_PIXELS = 17, 10_000  # a float has no more decimals to show; no screen is wider
 GREY = "#8a8f98"  # for what is not the point: readable on white and on black
 INK = "#010203"  # stands for "the page's text colour" until the figure is written
@@ -109,7 +110,7 @@ def show(figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Htm
     values = figure_csv(figure)
     wide = _svg(figure, caption, alt, min_width)
     narrow = ""
-    if is_wide(figure):
+    if len(wide) < MOST_TWICE and is_wide(figure):
         with restacked(figure):
             narrow = _svg(figure, f"narrow: {caption}", alt, 0)
     if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:

@@ -221,6 +221,20 @@ def test_the_pages_of_the_api_document_public_functions(book):
         assert [name for name in documented if f'id="nbutils.{name}"' not in text] == []
 
 
+def test_pages_begin_with_their_finding(book):
+    found = 0
+    for path in (book.built / "pages").rglob("*.ipynb"):
+        if '"finding"' not in (ROOT / "notebooks" / path.name).read_text("utf-8"):
+            continue
+        text = (book.built / "html/book/pages" / path.parent.name / f"{path.stem}.html").read_text("utf-8")
+        title, box, glance = (
+            text.find(words, text.find("<article")) for words in ("</h1>", "nb-callout", "At a glance")
+        )
+        assert 0 < title < box < glance, path
+        found += 1
+    assert found > 15
+
+
 @pytest.mark.parametrize("book", ["small"], indirect=True)
 def test_nothing_happens_when_nothing_changed(book):
     html = book.project / "book/_build/html/index.html"

@@ -264,6 +264,7 @@ def test_a_page_begins_with_its_finding(tmp_path, own_store):
     shown = [c.outputs[0].text if c.get("outputs") else c.source for c in page.cells]
     assert shown[:3] == ["# A title — Digits", "found 5\n", "[link](../../intro.md)"]
     assert page.cells[1].metadata.tags == ["remove-input"]
+    assert page.cells[1].source, "the book leaves out cells without code"
     assert shown[-2:] == ["numbers\n", "more\n"], "and code that shows nothing any more is not there twice"
     nbformat.validate(page)
 
