@@ -139,7 +139,7 @@ def _download(values: str, caption: str) -> str:
     name = re.sub(r"\W+", "-", caption.lower())[:40].strip("-") or "figure"
     inside = base64.b64encode(values.encode()).decode()
     link = f'download="{name}.csv" href="data:text/csv;charset=utf-8;base64,{inside}"'
-    return f'<a class="nb-data" {link} aria-label="Values of this figure (CSV)">Values (CSV)</a>'
+    return f'<a class="nb-data" {link} aria-label="Values (CSV) of this figure">Values (CSV)</a>'
 
 
 @checked

@@ -52,6 +52,7 @@ SHELL = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
+@media (max-width: 600px) {{ .nb-wide {{ display: none }} .nb-narrow {{ display: block !important }} }}
 :root {{ color-scheme: light dark; }}
 body {{ font: 16px/1.55 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }}
 h1 {{ overflow-wrap: anywhere; }}

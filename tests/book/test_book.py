@@ -136,7 +136,7 @@ def test_images_and_figures_speak(pages):
         assert not page.images_without_alt, path
         assert page.silent_svgs == 0, path
     for name in ("h1_communities", "h2_modularity", "h3_entropy"):
-        assert pages[Path(f"book/pages/digits/{name}.html")].figures >= 5
+        assert pages[Path(f"book/pages/digits/{name}.html")].figures >= 4
     assert pages[Path("book/intro.html")].figures == 1
     assert {"picture-hero"} <= pages[Path("book/intro.html")].ids
     assert {f"picture-{name}" for name in ("network", "density", "dying", "nulls")} <= pages[
@@ -164,7 +164,7 @@ def test_links_are_of_a_kind_that_a_browser_opens(pages):
 
 def test_words_lead_to_the_glossary_and_every_page_says_what_it_was_built_from(book, pages):
     glossary = {name for name in pages[Path("book/glossary.html")].ids if name.startswith("term-")}
-    assert len(glossary) > 50
+    assert len(glossary) > 40
     linked = set()
     for path in (path for path in pages if path.parts[0] == "book"):
         text = (book.built / "html" / path).read_text("utf-8")

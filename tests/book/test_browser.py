@@ -22,7 +22,6 @@ HEAVIEST = 1_500_000  # bytes of a page, besides scripts that pages share
 AXE = Path(axe_core_python.__file__).with_name("axe.min.js")
 VIOLATIONS = "async () => (await axe.run('#main-content')).violations.map(v => v.id + ' ' + v.nodes[0].html)"
 LEADERBOARD = "book/pages/summary/leaderboard.html"
-pytestmark = pytest.mark.slow(20)
 
 
 class Quiet(SimpleHTTPRequestHandler):

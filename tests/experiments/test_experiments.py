@@ -81,7 +81,16 @@ def test_rules_have_a_digest_that_changes_with_them():
 
 
 def test_an_experiment_is_known_by_name():
-    assert set(EXPERIMENTS) == {"conditions", "cause", "early", "lesions", "pruning", "planted"}
+    assert set(EXPERIMENTS) == {
+        "conditions",
+        "cause",
+        "early",
+        "lesions",
+        "pruning",
+        "planted",
+        "sparse",
+        "sparse-full",
+    }
     with pytest.raises(ValueError, match=r"experiment must be one of conditions, cause, .*, received 'casue'"):
         experiment_trials("casue")
 
@@ -114,7 +123,7 @@ def test_the_command_plans_computes_and_goes_on(tmp_path, capsys, monkeypatch):
     for wrong, sentence in (
         (
             ["experiment", "causes"],
-            "experiment must be one of conditions, cause, early, lesions, pruning, planted, received",
+            "experiment must be one of conditions, cause, early, lesions, pruning, planted, sparse, sparse-full, received",
         ),
         (["experiment", "conditions", "--datasets", "nist"], "dataset must be one of"),
         (["experiment", "conditions", "--seeds", "0"], "--seeds"),

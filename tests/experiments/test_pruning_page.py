@@ -42,7 +42,7 @@ def table(change, untied, excess):
 @pytest.mark.parametrize(
     ("truth", "words"),
     [
-        ((-0.3, 0.0, 0.0), ["12 contradicted", "12 no association", "changes are from -0.0"]),
+        ((-0.3, 0.0, 0.0), ["12 contradicted", "12 no association", "without tied neurons, -0.0"]),
         ((0.0, 0.0, 0.2), ["12 no association", "12 supported"]),
     ],
 )

@@ -17,7 +17,7 @@ def cells() -> Callable[..., dict[str, Any]]:
     """Execute cells of a notebook as they stand, by their numbers in its ids; what was given, and what they define."""
     notebooks: dict[str, dict[str, str]] = {}
 
-    def executed(page: str, *numbers: str, **given: Any) -> dict[str, Any]:
+    def executed(page: str, /, *numbers: str, **given: Any) -> dict[str, Any]:
         if page not in notebooks:
             read = nbformat.read(FOLDER / f"{page}.ipynb", as_version=4).cells
             notebooks[page] = {cell.id: cell.source for cell in read if cell.cell_type == "code"}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -39,16 +40,34 @@ def test_tests_that_decide_nothing_are_left_out(study):
         control_outcomes(study, tries=0)
 
 
-def test_shares_have_the_exact_interval(cells):
+@pytest.fixture
+def shares_of(cells):
+    """What the page's cells make of the outcomes of controls: sums and shares by control."""
+
+    def run(outcomes):
+        taken = SimpleNamespace(
+            control_outcomes=lambda _: outcomes,
+            simulated_study=lambda *_: None,
+            show_table=lambda *_, **__: None,
+            RULES=nbutils.RULES,
+        )
+        none = SimpleNamespace(all_results=[])
+        names = cells("robustness", "20", "19b", page=none, np=np, pd=pd, nb=taken, binomtest=binomtest)
+        return names["sums"], names["shares"].set_index("control")
+
+    return run
+
+
+def test_shares_have_the_exact_interval(shares_of):
     table = pd.DataFrame({"dataset": ["a", "b"], "test": ["H2a", "H3a"], "control": ["c", "c"]})
     table = table.assign(tries=20, passes=[1, 2], opposite=[0, 0])
-    names = cells("robustness", "19b", checks=table, np=np, nb=nbutils, binomtest=binomtest)
-    row = names["shares"].loc["c"]
-    assert (names["sums"].loc["c", "tries"], row["passes"], row["opposite"]) == (40, 3 / 40, 0)
+    sums, shares = shares_of(table)
+    row = shares.loc["c"]
+    assert (sums.loc["c", "tries"], row["tries"], row["passes"], row["opposite"]) == (40, 40, 3 / 40, 0)
     assert row["passes low"] == pytest.approx(beta.ppf(0.025, 3, 38))
     assert row["passes high"] == pytest.approx(beta.ppf(0.975, 4, 37))
-    held = cells("robustness", "19b", checks=table.astype(object), np=np, nb=nbutils, binomtest=binomtest)
-    pd.testing.assert_frame_equal(held["shares"].astype(float), names["shares"])
+    _, held = shares_of(table.astype(object))
+    pd.testing.assert_frame_equal(held.astype(float), shares.astype(float))
 
 
 def test_networks_get_each_other_s_accuracies_whole(study, rng):

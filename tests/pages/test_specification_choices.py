@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-import nbutils
+from nbutils.pages import specification_curve
 from nbutils.pages.specification_curve import (
     agreement_of_data_sets,
     choice_effects,
@@ -91,37 +90,59 @@ def page_of(cells):
     """The variables of the page's cells of these numbers, on curves by data set."""
     taken = SimpleNamespace(
         choice_effects=choice_effects,
-        correlation=nbutils.correlation,
-        interval_text=nbutils.interval_text,
+        fold=lambda *_, **__: None,
         show_table=lambda *_, **__: None,
     )
-    names = {"np": np, "pd": pd, "nb": taken, "FACTORS": FACTORS, "product": product, "combinations": combinations}
+    shown = SimpleNamespace(show=lambda *_, **__: None)
+    names = {"np": np, "pd": pd, "nb": taken, "page": shown, "specification_curve": specification_curve}
 
-    def run(tables, *numbers):
+    def run(tables, *numbers, **given):
         complete = {name: one.assign(agrees=one["rho"] > 0, clear=one["low"] > 0) for name, one in tables.items()}
-        return cells("specification_curve", "11", *numbers, tables=complete, **names)
+        return cells("specification_curve", "11", *numbers, tables=complete, **names, **given)
 
     return run
 
 
-def test_one_step_in_words(table, page_of):
-    found = page_of({"a": table, "b": table[~table["primary"]]}, "13", "15")["steps"].loc["H3"]
-    plug_in = -table.set_index("label")["rho"][replace(PRIMARY_H3, correction="plug-in", primary=False).label]
-    assert found.loc[("estimate", 1), "a"] == f"{plug_in:.2f} to {plug_in:.2f}"
-    row = choice_effects(table).set_index(["hypothesis", "choice"]).loc[("H3", "rule of firing")]
-    assert found.loc[("rule of firing", row["alone"]), "a"] == f"{row['lowest']:.2f} to {row['highest']:.2f}"
-    assert "b" not in found, "without the primary specification there is no step from it"
+@pytest.fixture
+def found_of(page_of):
+    """The variables of the page's findings, on curves by data set; without joint tests and null models."""
+    answers = pd.DataFrame(columns=["hypothesis", "dataset", "reading"])
+    plain = pd.DataFrame(columns=["dataset", "Q", "Q_left"])
+    return lambda tables: page_of(tables, "13", "23", "35", grids={}, answers=answers, plain=plain)
+
+
+def test_shares_stand_by_their_choice(table, page_of):
+    fewer = table[table["hypothesis"] == "H3"].assign(rho=lambda rows: rows["rho"] ** 3)
+    found = page_of({"b": table, "a": fewer}, "13")["shares"]
+    assert found.columns.tolist() == ["b", "a"]
+    for name, own in (("b", table), ("a", fewer)):
+        expected = choice_effects(own).set_index(["hypothesis", "choice", "options", "by_chance"])["share"]
+        assert found[name].dropna().to_dict() == pytest.approx(expected.to_dict())
+
+
+def test_the_choice_that_decides_most(table, found_of):
+    decided = table_of([s.predicted * (0.5 if s.firing == "positive" else -0.5) for s in ALL])
+    assert found_of({"a": decided, "b": decided})["top"] == dict.fromkeys(("H2", "H3"), "rule of firing")
+    found = found_of({"a": table})
+    for hypothesis, rows in choice_effects(table).groupby("hypothesis"):
+        beyond = (rows["share"] - rows["by_chance"]).set_axis(rows["choice"])
+        assert found["top"][hypothesis] == beyond.idxmax()
+
+
+def test_span_of_signs_over_data_sets(rng, found_of):
+    size = rng.uniform(0.1, 1, len(ALL))
+    none, all_of_them = (table_of(sign * size * [s.predicted for s in ALL]) for sign in (-1, 1))
+    span = found_of({"a": none, "b": all_of_them})["span"]
+    assert span[["min", "max"]].values.tolist() == [["0%", "100%"]] * 2
 
 
 def test_means_by_option(table, page_of):
-    found = page_of({"a": table}, "16")["means"]
-    for row in found.sample(12, random_state=0).itertuples():
-        factor = next(key for key, name in FACTORS.items() if name == row.choice)
-        chosen = table[(table["hypothesis"] == row.hypothesis) & (table[factor] == row.option)]
-        effect = chosen["predicted"] * chosen["rho"]
-        assert row.size == len(chosen)
-        assert (row.mean, row.min, row.max) == pytest.approx((effect.mean(), effect.min(), effect.max()))
-    assert set(found["dataset"]) == {"a"}
+    found = page_of({"a": table}, "16")["means"].stack(["hypothesis", "dataset"], future_stack=True).dropna()
+    for (choice, option, hypothesis, dataset), mean in found.sample(12, random_state=0).items():
+        factor = next(key for key, name in FACTORS.items() if name == choice)
+        chosen = table[(table["hypothesis"] == hypothesis) & (table[factor] == option)]
+        assert mean == pytest.approx((chosen["predicted"] * chosen["rho"]).mean())
+        assert dataset == "a"
 
 
 def test_what_null_models_leave(rng):
@@ -146,31 +167,16 @@ def test_what_null_models_leave(rng):
         null_effects(values, accuracy[:4], NOISE)
 
 
-def test_data_sets_that_agree_and_that_do_not(table, page_of):
+def test_data_sets_that_agree_and_that_do_not(table, found_of):
     turned = table.assign(rho=-table["rho"])
-    found = page_of({"a": table, "b": table, "c": turned.sample(frac=1, random_state=0)}, "21")["pairs"]
+    found = found_of({"a": table, "b": table, "c": turned.sample(frac=1, random_state=0)})["agree"]
     assert found[["hypothesis", "first", "second"]].values.tolist() == [
         [h, *pair] for h in ("H2", "H3") for pair in (("a", "b"), ("a", "c"), ("b", "c"))
     ]
-    assert found["ρ"].tolist() == pytest.approx([1, -1, -1] * 2)
-    assert found["same sign"].tolist() == [1, 0, 0] * 2
-    assert page_of({"a": table}, "21")["pairs"].empty
-    both = page_of({"a": table, "b": table[table["hypothesis"] == "H3"]}, "21")["pairs"]
-    assert both.set_index("hypothesis")["specifications"]["H3"] == 35
-
-
-def test_the_list_names_every_specification_once(table, page_of):
-    listing = page_of({"a": table, "b": table[table["primary"]]}, "33")["listing"].fillna("").reset_index()
-    assert len(listing) == len(ALL)
-    bold = listing[listing["specification"].str.startswith("**")].set_index("specification")
-    assert set(bold.index) == {f"**{one.label}**" for one in (PRIMARY_H2, PRIMARY_H3)}
-    row = table.set_index("label").loc[PRIMARY_H3.label]
-    primary = bold.loc[f"**{PRIMARY_H3.label}**"]
-    assert primary["a"] == primary["b"] == nbutils.interval_text(row["rho"], row["low"], row["high"])
-    assert (listing["b"] != "").sum() == 2
-    predicted = table.set_index("label")["predicted"]
-    names = listing["specification"].str.strip("*")
-    assert listing["predicted"].tolist() == predicted[names].tolist()
+    assert found["rho"].tolist() == pytest.approx([1, -1, -1] * 2)
+    assert found_of({"a": table})["agree"].empty
+    both = found_of({"a": table, "b": table[table["hypothesis"] == "H3"]})["agree"]
+    assert both.set_index("hypothesis")["rho"]["H3"] == pytest.approx(1)
 
 
 def test_the_map_of_options_holds_mean_effects(table):

@@ -61,6 +61,7 @@ def test_every_parameter_changes_the_address():
         "patience": 3,
         "start_from": "mnist-5k",
         "frozen_epochs": 1,
+        "sparsity": 0.1,
     }
     assert set(other) == set(RunSpec.model_fields)
     addresses = {run_address(SMALL.model_copy(update={k: v})) for k, v in other.items()}
