@@ -123,7 +123,7 @@ def test_the_command_plans_computes_and_goes_on(tmp_path, capsys, monkeypatch):
     for wrong, sentence in (
         (
             ["experiment", "causes"],
-            "experiment must be one of conditions, cause, early, lesions, pruning, planted, sparse, sparse-full, received",
+            "experiment must be one of conditions, cause, early, lesions, pruning, planted, sparse, sparse-full",
         ),
         (["experiment", "conditions", "--datasets", "nist"], "dataset must be one of"),
         (["experiment", "conditions", "--seeds", "0"], "--seeds"),

@@ -11,7 +11,6 @@ from nbutils.pages import reconstruction
 from nbutils.pages.reanalysis import read_series
 from nbutils.pages.reconstruction import NEURONS, entropy_series
 from nbutils.study.results import Results
-from nbutils.support.display import interval_text
 
 SEEDS = range(3)
 WAYS = ("trained on 0 to 1", "trained on bytes")
@@ -71,9 +70,12 @@ def compared(cells, series):
             read_series=lambda path: series,
             entropy_series=lambda results: ours,
             bootstrap_interval=nbutils.bootstrap_interval,
+            interval_text=nbutils.interval_text,
+            published_panels=nbutils.published_panels,
         )
-        names = {"np": np, "pd": pd, "nb": taken, "interval_text": interval_text, "results": None}
-        return cells("reconstruction", "24", "24b", "28", **names)
+        page = SimpleNamespace(show=lambda drawn, *words: None)
+        names = {"np": np, "pd": pd, "nb": taken, "reconstruction": reconstruction, "page": page, "results": None}
+        return cells("reconstruction", "24", "24b", "24c", "25", "28", **names)
 
     return run
 
@@ -105,6 +107,7 @@ def test_without_networks_of_ours_the_published_series_stands_alone(compared):
     names = compared({})
     assert names["beside"].index.tolist() == ["published"]
     assert names["said"] == []
+    assert names["nearer"] == names["missing"]
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -114,7 +117,7 @@ def test_the_closer_training_is_named(compared, published, swapped):
     ours = dict(zip(WAYS, wides[::-1] if swapped else wides, strict=True))
     names = compared(ours)
     for measure, said in zip(("distance", "r"), names["said"], strict=True):
-        assert said.startswith(f"by {measure}, **{WAYS[swapped]}**: ")
+        assert said.startswith(f"by {measure}, **{WAYS[swapped]}** (bytes minus 0 to 1: ")
     assert names["far"][WAYS[swapped]].mean() == pytest.approx((4 + 5 + 6) / 3)
     differences = [(each[WAYS[1]] - each[WAYS[0]]).mean() for each in (names["far"], names["shape"])]
     assert np.sign(differences).tolist() == ([-1, 1] if swapped else [1, -1])
@@ -122,7 +125,7 @@ def test_the_closer_training_is_named(compared, published, swapped):
 
 def test_what_does_not_differ_is_closer_in_neither(compared, published):
     names = compared(dict.fromkeys(WAYS, around(published + 5)))
-    assert [said.split(":")[0] for said in names["said"]] == ["by distance, **neither**", "by r, **neither**"]
+    assert [said.split(" (")[0] for said in names["said"]] == ["by distance, **neither**", "by r, **neither**"]
     assert (names["far"][WAYS[0]] == names["far"][WAYS[1]]).all()
 
 

@@ -103,7 +103,7 @@ def test_the_table_says_what_was_put_in(rows):
 def changes_of(cells):
     """What the page's cells make of rows: changes against the paper's definition, by switch."""
     names = {"np": np, "pd": pd, "nb": nbutils, "PLAIN": PLAIN, "Q_MOVES": Q_MOVES, "ENTROPY_MOVES": ENTROPY_MOVES}
-    return lambda rows: cells("reconstruction", "12", "13", rows=rows, **names)["changes"]
+    return lambda rows: cells("reconstruction", "12", "12b", "13", rows=rows, **names)["changes"]
 
 
 def test_changes_are_paired_by_seed(rows, changes_of):
