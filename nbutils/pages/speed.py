@@ -247,24 +247,6 @@ def against_limits(figures: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["figure", "has to be done", "least", "measured", "share"])
 
 
-def profiles(figures: dict[str, Any], bars: Mapping[str, str]) -> pd.DataFrame:
-    """Where the time goes of what misses its bar, as far as that was measured.
-
-    Args:
-        figures: of one processor, see :func:`read_figures`.
-        bars: see :func:`read_bars`.
-
-    Returns:
-        One row per part of a figure, in its order: `figure`, `part`, `seconds` and `share` of all its parts.
-    """
-    rows = []
-    for name, row in _entries(figures):
-        if name in bars and not is_met(bars[name], row):
-            parts = row.get("parts") or {}
-            rows += [(name, part, took, took / sum(parts.values())) for part, took in parts.items()]
-    return pd.DataFrame(rows, columns=["figure", "part", "seconds", "share"])
-
-
 def quantity(value: float, unit: str = "") -> str:
     """A number with its unit, three significant digits, in words that fit its size.
 

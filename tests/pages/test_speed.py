@@ -127,18 +127,6 @@ def test_quantities(value, unit, text):
     assert speed.quantity(value, unit).replace("\xa0", " ") == text
 
 
-def test_profiles_of_what_misses_its_bar(figures):
-    assert speed.profiles(figures, BARS).empty, "older figures have none"
-    parts = {"imports": 0.3, "work": 0.9}
-    figures |= {name: figures[name] | {"parts": parts} for name in ("fast", "costly", "blocks_100")}
-    table = speed.profiles(figures, BARS)
-    assert table["figure"].tolist() == ["costly"] * 2, "fast meets its bar, and of blocks_100 none was set"
-    assert table[["part", "share"]].to_numpy().tolist() == [
-        ["imports", pytest.approx(0.25)],
-        ["work", pytest.approx(0.75)],
-    ]
-
-
 def test_growth(figures):
     assert speed.growth_curves(figures)["exponent"].tolist() == [2.0, 2.0]
     titles = [ax.get_title(loc="left") for ax in speed.growth_figure(figures).axes]
