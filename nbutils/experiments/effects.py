@@ -50,8 +50,14 @@ def paired(table: pd.DataFrame, condition: str, against: str, column: str) -> np
         >>> paired(table, "a", "b", "accuracy").tolist()
         [0.25]
     """
-    sides = [table[table["condition"] == name].set_index("seed")[column] for name in (condition, against)]
-    return (sides[0] - sides[1]).dropna().sort_index().to_numpy()
+    return _differences(table, condition, against, [column])[0]
+
+
+def _differences(table: pd.DataFrame, condition: str, against: str, columns: Sequence[str]) -> list[np.ndarray]:
+    """Those of each of several columns."""
+    sides = [table[table["condition"] == name].set_index("seed")[[*columns]] for name in (condition, against)]
+    both = (sides[0] - sides[1]).sort_index().to_numpy(float).T
+    return [one[~np.isnan(one)] for one in both]
 
 
 def condition_effects(table: pd.DataFrame, columns: Sequence[str] = SHOWN) -> pd.DataFrame:
@@ -73,9 +79,9 @@ def condition_effects(table: pd.DataFrame, columns: Sequence[str] = SHOWN) -> pd
     for dataset in dict.fromkeys(table["dataset"]):
         own = good[good["dataset"] == dataset]
         for condition in (one for one in conditions_of(dataset) if one.name != "reference"):
-            for column in columns:
-                found = paired(own, condition.name, condition.against, column)
-                there = own.loc[own["condition"] == condition.name, column]
+            there = own.loc[own["condition"] == condition.name, [*columns]].mean()
+            differences = _differences(own, condition.name, condition.against, columns)
+            for column, found in zip(columns, differences, strict=True):
                 enough = len(found) >= LEAST
                 low, high = t_interval(found) if enough else (np.nan, np.nan)
                 rows.append(
@@ -88,7 +94,7 @@ def condition_effects(table: pd.DataFrame, columns: Sequence[str] = SHOWN) -> pd
                         "column": column,
                         "measure": OUTCOMES[column],
                         "networks": len(found),
-                        "mean": float(there.mean()),
+                        "mean": float(there[column]),
                         "effect": float(found.mean()) if len(found) else np.nan,
                         "low": low,
                         "high": high,

@@ -28,7 +28,7 @@ from nbutils.second.candidates import CANDIDATES, Candidate
 from nbutils.second.networks import PARTS, Tables
 from nbutils.second.questions import PROTOCOL, SPANS
 from nbutils.second.zoo import AXES, SHAPE
-from nbutils.stats import correlation
+from nbutils.stats import correlation, pairwise_correlation
 from nbutils.support.checks import shown
 
 __all__ = ["BOARD", "WRONG", "detection", "leaderboard", "refutations", "zoo_axes"]
@@ -191,8 +191,8 @@ def refutations(tables: Tables, measures: Sequence[str], kind: str = "small", sh
         rho = {name: _rho(own[name], networks.loc[index, "accuracy"]) for name in measures}
         found.append({"change": change, "networks": len(index), **rho})
     rng = np.random.default_rng(PROTOCOL.seed)
-    permuted = [rng.permutation(networks["accuracy"]) for _ in range(shuffles)]
-    luck = {name: max(abs(_rho(values["whole"][name], each)) for each in permuted) for name in measures}
+    permuted = np.array([rng.permutation(networks["accuracy"]) for _ in range(shuffles)])
+    luck = {name: _largest_rho(values["whole"][name].to_numpy(float), permuted) for name in measures}
     found.append({"change": f"accuracies permuted, largest of {shuffles}", "networks": len(networks), **luck})
     return pd.DataFrame(found)
 
@@ -200,6 +200,13 @@ def refutations(tables: Tables, measures: Sequence[str], kind: str = "small", sh
 def _rho(measure: pd.Series, accuracy: Sequence[float]) -> float:
     known = np.isfinite(measure.to_numpy(float))
     return correlation(measure[known], np.asarray(accuracy)[known]) if known.sum() > 1 else NAN
+
+
+def _largest_rho(measure: np.ndarray, permuted: np.ndarray) -> float:
+    """Largest in size of a measure's rho with each row of accuracies."""
+    known = np.isfinite(measure)
+    found = pairwise_correlation(measure[None, known], permuted[:, known]) if known.sum() > 1 else [[NAN]]
+    return float(np.abs(found).max())
 
 
 def detection(tables: Tables, measures: Sequence[str]) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -153,9 +154,18 @@ def area_under_curve(
     if value in (0.0, 1.0):
         return Area(value, limit if value else 0.0, 1.0 if value else 1 - limit)
     sizes = len(there), len(absent)
-    often = [source.multinomial(n, np.full(n, 1 / n), size=draws) / n for n in sizes]  # how often each is drawn
-    drawn = ((often[0] @ wins) * often[1]).sum(axis=1)
+    shares = _times_drawn(source, sizes, draws) if source is rng else _of_seed(int(rng), sizes, draws)
+    drawn = ((shares[0] @ wins) * shares[1]).sum(axis=1)
     return Area(value, *(float(x) for x in np.quantile(drawn, [tail, 1 - tail])))
+
+
+def _times_drawn(rng: np.random.Generator | int, sizes: tuple[int, int], draws: int) -> tuple[np.ndarray, ...]:
+    """How often each network of either kind is in a resample, as a share of its kind."""
+    source = as_rng(rng)
+    return tuple(source.multinomial(n, np.full(n, 1 / n), size=draws) / n for n in sizes)
+
+
+_of_seed = lru_cache(maxsize=8)(_times_drawn)  # a table of areas asks for the same resamples again and again
 
 
 def _scores(values: Any, name: str) -> np.ndarray:
