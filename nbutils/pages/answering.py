@@ -160,7 +160,7 @@ class Found:
             "highest",
             "dead neurons (median share)",
         ]
-        caption = f"Networks of {self.title}: {self.about}. Degenerate and failed ones decide nothing."
+        caption = f"{self.title}: {self.about}. Degenerate and failed ones decide nothing."
         return show_table(pd.DataFrame(rows, columns=names), caption, digits=2)
 
     def _of(self, design: str) -> pd.Series:
@@ -339,8 +339,8 @@ def show_settling(found: Found) -> Html:
         return say("These tables do not follow communities from epoch to epoch.")
     figure = show(
         settling_figure(found),
-        "Agreement (adjusted mutual information) of each epoch's communities with those of the epoch before, "
-        f"{means.loc[0, 'last step']:.2f} at the end with true labels; grey: two searches of one graph.",
+        f"Communities of successive epochs agree by {means.loc[0, 'last step']:.2f} (adjusted mutual information) "
+        "at the end with true labels; grey: two searches of one graph.",
         "Three panels of curves over epochs, one per kind of labels; grey squares at both ends.",
     )
     table = show_table(means, "Mean agreement over networks.", digits=2)
@@ -366,11 +366,11 @@ def show_memorising(found: Found) -> Html:
     caption = f"{len(networks)} networks that learn random labels, for {epochs.min():.0f} to {epochs.max():.0f} epochs"
     figure = show(
         course_figure(found, networks),
-        f"{caption}: curves over the epochs, training probe. {found.source}.",
+        f"{caption}: curves over the epochs. Same tables.",
         "Four panels of curves over epochs: modularity, two entropies, training accuracy.",
     )
     columns = ["measure", "ρ with training accuracy, mean", "lowest", "highest"]
-    table = show_table(pd.DataFrame(rows, columns=columns), f"{caption}; the untrained network left out.", digits=2)
+    table = show_table(pd.DataFrame(rows, columns=columns), "Within networks, trained epochs.", digits=2)
     return Html(figure.text + table.text, f"{figure!r}\n{table!r}")
 
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
 
 from nbutils.communities import agreed_communities, detect_communities
 from nbutils.data.datasheets import CONTROL
 from nbutils.entropy import class_selectivity
 from nbutils.graphs import activation_pattern_graph
-from nbutils.pages.figures import conditions_in
+from nbutils.pages.figures import CONDITION_COLOURS, CONDITION_NAMES, conditions_in
 from nbutils.series import partial_from
 from nbutils.stats import MOST_DRAWS as MOST_RESAMPLES
 from nbutils.stats import bootstrap_interval, resampled_spearman
 from nbutils.study.results import Results
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_fired, as_frame, as_labels, as_rng
+from nbutils.support.display import figure_style
 from nbutils.tracking import KINDS, MOST_DRAWS, between_searches, members
 
 MOST_EPOCHS = 10_000  # of a run
@@ -136,6 +140,23 @@ def settling(evolution: pd.DataFrame, table: pd.DataFrame, rng: np.random.Genera
         rows.append((labels, len(own), *means, low, high, reading))
     names = ["labels", "networks", "first_step", "last_step", "searches", "difference", "low", "high", "reading"]
     return pd.DataFrame(rows, columns=names)
+
+
+def agreement_figure(followed: Mapping[str, pd.DataFrame]) -> Figure:
+    """Agreement of each epoch with the one before: a panel per data set, a curve with its interval per condition.
+
+    Args:
+        followed: the extra "evolution" of each data set, by its name.
+    """
+    every = pd.concat(dict(followed), names=["data set"]).reset_index("data set")
+    every = every.replace({"labels": CONDITION_NAMES})
+    colours = {CONDITION_NAMES[labels]: colour for labels, colour in CONDITION_COLOURS.items()}
+    look = {"kind": "line", "height": 2.2, "aspect": 0.85, "seed": 0, "palette": colours}
+    with figure_style(), plt.rc_context({"figure.constrained_layout.use": False}):
+        grid = sns.relplot(every, x="epoch", y="agreement", hue="labels", col="data set", **look)
+        grid.set_titles("{col_name}")
+        plt.close(grid.figure)
+    return grid.figure
 
 
 def search_alone(fired: Any, density: float = 0.05, seeds: int = 5, repeats: int = 4) -> pd.Series:

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from nbutils.stats import correlation, pairwise_correlation
+from nbutils.stats import correlation
 from nbutils.study.comparisons import BASELINES
 from nbutils.study.hypotheses import Evidence
 from nbutils.support.display import GREY, INK, VERDICT_COLOURS, figure_style, in_figure
@@ -24,7 +23,6 @@ __all__ = [
     "networks",
     "noise_scatter",
     "nulls",
-    "pairings",
     "series",
     "thin_lines",
 ]
@@ -117,31 +115,6 @@ def thin_lines(ax: plt.Axes, wide: pd.DataFrame, colour: str, label: str | None 
 def series(table: pd.DataFrame, measure: str, ylabel: str) -> Figure:
     """A measure and the training accuracy over epochs, see :func:`networks`."""
     return networks(table, {measure: ylabel, "train_accuracy": "training accuracy"})[0]
-
-
-def pairings(table: pd.DataFrame, measure: str) -> Figure:
-    """Spearman's rho of each network's measure with its own training accuracy, and with every other network's."""
-    rows = []
-    for condition in conditions_in(table):
-        runs = table[(table["labels"] == condition) & (table["epoch"] > 0)]
-        wide = [runs.pivot(index="seed", columns="epoch", values=v).to_numpy() for v in (measure, "train_accuracy")]
-        rho = pairwise_correlation(*wide, "spearman")
-        whose = np.where(np.eye(len(rho), dtype=bool), "own", "another's")
-        found = {"condition": CONDITION_NAMES[condition], "accuracy series": whose.ravel(), "rho": rho.ravel()}
-        rows.append(pd.DataFrame(found))
-    long = pd.concat(rows, ignore_index=True)
-    with figure_style():
-        fig, ax = plt.subplots(figsize=(WIDTH, 1.5 + 0.5 * long["condition"].nunique()))
-        palette = {"own": "#3b82c4", "another's": GREY}
-        options = {"hue_order": list(palette), "palette": palette, "dodge": True, "ax": ax}
-        sns.stripplot(long, x="rho", y="condition", hue="accuracy series", size=4.5, alpha=0.8, jitter=0.25, **options)
-        ax.axvline(0, color=INK, lw=0.8, alpha=0.5)
-        ax.set(xlim=(-1.05, 1.05), xlabel="Spearman's ρ over epochs 1, 2, …", ylabel="")
-        handles, labels = ax.get_legend_handles_labels()
-        ax.get_legend().remove()
-        fig.legend(handles, labels, loc="outside lower center", ncols=2, title="with accuracy of the network:")
-        plt.close(fig)
-    return fig
 
 
 def noise_scatter(grid: pd.DataFrame, measures: Sequence[str]) -> Figure:

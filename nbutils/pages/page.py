@@ -211,7 +211,8 @@ def open_page(template: str, namespace: Mapping[str, Any]) -> Page:
     tables = [name for name, study in studies.items() if study is None]
     unused = TRAINING if tables == list(studies) != [] else ()  # the runs of committed tables are what they are
     shown = [f"{name} = {value!r}" for name, value in page.parameters.model_dump().items() if name not in unused]
-    shown += [f"in committed tables: {' '.join(tables)}"] if "source" in model.model_fields and tables else []
+    mixed = "source" in model.model_fields and 0 < len(tables) < len(studies)
+    shown += [f"in committed tables: {' '.join(tables)}"] if mixed else []
     line = (
         f"Checked: {', '.join(shown)}. Commit "
         f"`{origin['commit']}`, Python {versions['python']}, torch {versions['torch']}, {origin['device']}."

@@ -38,10 +38,10 @@ def test_the_page_works_with_and_without_short_runs(tmp_path, execute_page):
         assert sum("nb-callout" in text for text in shown) == 1
         assert sum("<svg" in text for text in shown) == (2 if study.startswith("mnist") else 1)
         (box,) = (text for text in shown if "nb-callout" in text)
-        (table,) = (text for text in shown if "entropy per active neuron turns" in text)
+        (table,) = (text for text in shown if "the sum, and per active neuron" in text)
         rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in table.split("</tr>")[1:-1]]
         for title, kind, _, whole, _, active in rows:
-            told = f"{title}, {kind}: the sum in {whole}, per active neuron in {active}"
+            told = f"{title}, {kind}: {whole} ({active} per active neuron)"
             assert told in box, "the box says what the table shows"
         expected = {"PlantVillage", "MNIST"} if study.startswith("mnist") else {"PlantVillage"}
         assert {row[0] for row in rows} == expected

@@ -23,7 +23,7 @@ CHANGES = {
         ('table["labels"] == "true"', 'table["labels"] == "random"'),
     ],
     "h2_modularity": [
-        ('("modularity", "train_accuracy")', '("modularity", "test_accuracy")'),
+        ('wide["train_accuracy"]', 'wide["test_accuracy"]'),
         ('table["epoch"] > 0', 'table["epoch"] >= 0'),
         ("(len(pairs) - 1)", "len(pairs)"),
         ("nb.session_permutation(q, accuracy", "nb.session_permutation(q, accuracy[::-1]"),
@@ -31,7 +31,7 @@ CHANGES = {
     ],
     "h3_entropy": [
         ("ceiling - bits < nb.RULES.room", "ceiling - bits < 99"),
-        ('("pattern_entropy", "train_accuracy")', '("binned_entropy", "train_accuracy")'),
+        ('wide["pattern_entropy"]', 'wide["binned_entropy"]'),
         ('accuracy, rng=0, alternative="less"', 'accuracy, rng=0, alternative="greater"'),
         ('ends["pattern_entropy"], ends["test_accuracy"]', 'ends["firing_entropy"], ends["test_accuracy"]'),
         ('level, 0, alternative="less"', 'level, 0, alternative="greater"'),
