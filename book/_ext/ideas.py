@@ -150,8 +150,8 @@ def network_picture() -> str:
     edges, asked = int((upper > 0).sum()), NEURONS * (NEURONS - 1) // 2
     caption = (
         "<strong>From activations to a graph, in four steps.</strong> (1) How strongly six neurons respond to ten "
-        f"images. (2) A neuron fires on its own strongest images, here {int(fired[:, 0].sum())} of {IMAGES}. (3) On how "
-        f"many images two neurons fire together. (4) The heaviest pairs become edges, here {edges} of {asked}, and "
+        f"images. (2) A neuron fires on its own strongest images, here {int(fired[:, 0].sum())} of {IMAGES}. (3) On "
+        f"how many images two neurons fire together. (4) The heaviest pairs become edges, here {edges} of {asked}, and "
         f"communities are sought: {found.labels.max() + 1}, with Q = {found.modularity:.2f}. Outlined are neurons "
         f"{i + 1} and {j + 1}, which fire together on {together[i, j]} images. The activations are made up."
     )
