@@ -71,9 +71,18 @@ def glossary_terms(env: BuildEnvironment) -> list[Term]:
         return []
     found = []
     for item in env.get_doctree(GLOSSARY).findall(nodes.definition_list_item):
-        meaning = next(iter(item.findall(nodes.definition))).astext().replace("\n", " ")
+        meaning = spoken(next(iter(item.findall(nodes.definition))))
         found += [Term(term.astext(), term["ids"][0], shortened(meaning)) for term in item.findall(nodes.term)]
     return sorted(found, key=lambda term: (-len(term.name), term.name))
+
+
+def spoken(definition: nodes.Element) -> str:
+    """The text of a meaning without the keys of what it cites and of equations."""
+    definition = definition.deepcopy()
+    for link in list(definition.findall(addnodes.pending_xref)):
+        if link.get("refdomain") in ("cite", "math"):
+            link.parent.remove(link)
+    return re.sub(r"[ ,]+(?=[.,;:)]| \()", "", " ".join(definition.astext().split()))
 
 
 def shortened(text: str) -> str:

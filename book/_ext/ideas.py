@@ -69,10 +69,10 @@ def communities_picture() -> str:
     best, one, against = (exact_modularity(*arithmetic(graph, labels)) for labels in GROUPINGS.values())
     caption = (
         "<strong>Q is the share of edges inside groups, less the share that the neurons' strengths alone would put "
-        "there.</strong> The same ten neurons three times; colour is the group, thin broken lines are edges between "
-        f"groups. Two groups have Q = {_decimal(best)}; one group of all has {_decimal(one)} whatever the graph, for "
-        f"all edges lie inside and chance expects no less; groups against the edges have {_decimal(against)}. The "
-        "strength of a group is the sum of its neurons' edges, one between groups counted once for each."
+        "there.</strong> The same ten neurons three times; colour is the group, broken lines are edges between "
+        f"groups. Two groups have Q = {_decimal(best)}; one group of all has {_decimal(one)} whatever the graph; "
+        f"groups against the edges have {_decimal(against)}. The strength of a group is the sum of its neurons' "
+        "edges, one between groups counted once for each."
     )
     alt = f"A graph of ten neurons in two clusters of five with {len(BRIDGES)} edges between them: {'; '.join(told)}."
     return drawing.figure("communities", panels, caption, alt)
@@ -149,13 +149,11 @@ def network_picture() -> str:
     ]
     edges, asked = int((upper > 0).sum()), NEURONS * (NEURONS - 1) // 2
     caption = (
-        "<strong>From activations to a graph, in four steps.</strong> (1) How strongly each of six neurons responds "
-        "to each of ten images; a fuller cell is more. (2) A neuron fires on its own strongest images, here "
-        f"{int(fired[:, 0].sum())} of {IMAGES}. (3) On how many images two neurons fire together. (4) The heaviest "
-        f"pairs become edges, here {edges} of {asked}, and communities are sought in that graph: "
-        f"{found.labels.max() + 1}, with Q = {found.modularity:.2f}. Outlined is one pair on its way, neurons {i + 1} "
-        f"and {j + 1}, which fire together on {together[i, j]} images. The activations are made up; the rest is "
-        "computed from them."
+        "<strong>From activations to a graph, in four steps.</strong> (1) How strongly six neurons respond to ten "
+        f"images. (2) A neuron fires on its own strongest images, here {int(fired[:, 0].sum())} of {IMAGES}. (3) On "
+        f"how many images two neurons fire together. (4) The heaviest pairs become edges, here {edges} of {asked}, and "
+        f"communities are sought: {found.labels.max() + 1}, with Q = {found.modularity:.2f}. Outlined are neurons "
+        f"{i + 1} and {j + 1}, which fire together on {together[i, j]} images. The activations are made up."
     )
     pairs = ", ".join(f"{a + 1} and {b + 1}" for a, b in zip(*np.nonzero(upper), strict=True))
     alt = (

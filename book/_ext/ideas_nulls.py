@@ -76,14 +76,13 @@ def nulls_picture() -> str:
         panels.append(drawing.panel(216, 200, _raster(fired), drawing.lines(0, 156, rows), title=name))
     (_, _, real), (_, own_shifted, shifted), (_, own_shuffled, shuffled) = facts.values()
     caption = (
-        "<strong>What a null model keeps, it explains.</strong> Eight neurons in four pairs of twins on 24 images of "
-        "classes A and B; a full cell is firing, the upper four neurons prefer A, the lower four B. The <em>circular "
-        "shift</em> turns every row by an amount of its own, with the images in random order: how often a neuron "
-        f"fires stays, and class ({own_shifted:.1f} of {OWN} left in its own) and twins ({shifted:.1f} of {real:.0f} "
-        "images together) go. The <em>within-class shuffle</em> deals every row anew inside each class: class stays "
-        f"({own_shuffled:.0f} of {OWN}), and twins keep the {shuffled:.1f} images that a common class brings them "
-        "together on. What the network has beyond that is firing together for another reason than class. Firing is "
-        "made up, the draws are those of <code>nb.circular_shift_null</code> and <code>nb.within_class_null</code>."
+        "<strong>What a null model keeps, it explains.</strong> Eight neurons in four pairs of twins on 24 images; the "
+        "upper four neurons prefer class A, the lower four B. The <em>circular shift</em> turns every row by an amount "
+        f"of its own: how often a neuron fires stays, and class ({own_shifted:.1f} of {OWN} left in its own) and twins "
+        f"({shifted:.1f} of {real:.0f} images together) go. The <em>within-class shuffle</em> deals every row anew "
+        f"inside each class: class stays ({own_shuffled:.0f} of {OWN}), and twins keep the {shuffled:.1f} images that "
+        "a common class brings them together on. What is beyond that is firing together for another reason than "
+        "class. Firing is made up."
     )
     told = "; ".join(
         f"{name}: {own:.1f} images in the own class, twins together on {twins:.1f}"
@@ -140,11 +139,10 @@ def sessions_picture() -> str:
     caption = (
         "<strong>Only what belongs to one run can tell that its measure follows its accuracy.</strong> Rows: the "
         f"measure of run 1 to 5, columns: the accuracy of run 1 to 5, in the cells Spearman's ρ over {EPOCHS} epochs. "
-        f"As they are, a run's measure goes with its own accuracy (outlined, mean {own:.2f}), but with that of any "
-        f"other run, too ({others:.2f}): all drift alike. Once the means of epochs and of runs are taken out (two-way "
-        f"residuals), {own_rest:.2f} is left of the first and {_minus(others_rest)} of the second. The p value is the "
-        f"share of the {rest_count()} ways to permute runs whose mean is at least as large: {raw.p_value:.3f} and "
-        f"{rest.p_value:.3f}; with five runs it cannot be below {1 / rest_count():.3f}. The curves are made up."
+        f"A run's measure goes with its own accuracy (outlined, mean {own:.2f}), but with that of any other run, too "
+        f"({others:.2f}): all drift alike. In two-way residuals {own_rest:.2f} is left of the first and "
+        f"{_minus(others_rest)} of the second. The p value is the share of the {rest_count()} ways to permute runs "
+        f"whose mean is at least as large: {raw.p_value:.3f} and {rest.p_value:.3f}. The curves are made up."
     )
     alt = (
         f"Curves of five runs that rise alike; a table of 25 correlations between {own:.2f} on the diagonal and "
@@ -221,9 +219,7 @@ def dying_picture(data: dict[str, Any]) -> str:
         "of Adam; right of the line it fires. With a white background nearly all inputs are near 1, so all weights "
         "pull one way: the neuron sinks below 0 for every image, its gradient is 0, and it stays there. After these "
         f"steps {_dead(white)} of the first layer's neurons are dead, {_dead(black)} with a black background, where "
-        f"most inputs are 0, and {_dead(centred)} with inputs of mean 0. The same images, initial weights and batches; "
-        f"only the inputs differ. Shown is the first neuron that sinks so, number {data['neuron'] + 1} of the first "
-        "layer of a network mlp:512-512, computed by <code>make pictures</code>."
+        f"most inputs are 0, and {_dead(centred)} with inputs of mean 0. Only the inputs differ. Network: mlp:512-512."
     )
     told = "; ".join(
         f"inputs {name}: it fires on {_fires(way['before'])} of {count} images before and {_fires(way['after'])} "

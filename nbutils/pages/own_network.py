@@ -38,7 +38,6 @@ __all__ = [
     "show_references",
 ]
 
-FEW_LAYERS = 20  # of a table in sight
 REFERENCES = "chance, architecture and noise make"
 COLOURS = ("#3b82c4", "#d97a1a", "#2a9d6f", "#a35cc4", "#c8463c", "#b08d2f", "#4aa8b5", "#8c6d5a")
 KINDS = (("untrained", "#d97a1a", "untrained twins"), ("noise", GREY, "the network on noise"))
@@ -109,11 +108,10 @@ def show_found(found: Measured) -> Html:
 
 
 def show_layers(found: Measured) -> Html:
-    """The layers that were considered, and why each was taken or not; folded where there are many."""
+    """The layers that were considered, and why each was taken or not, folded."""
     columns = ["name", "kind", "neurons", "why"]
     table = show_table(found.layers[columns], "Layers in the order in which they run.", names=columns)
-    few = len(found.layers) <= FEW_LAYERS
-    return table if few else fold(f"{len(found.layers)} layers, in the order in which they run", table)
+    return fold(f"{len(found.layers)} layers, in the order in which they run", table)
 
 
 def layers_figure(found: Measured) -> Figure:

@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 from docutils import nodes
 from docutils.utils import new_document
+from sphinx import addnodes
 
 
 @pytest.fixture
@@ -50,6 +51,25 @@ def test_meanings_are_cut_where_a_sentence_or_a_word_ends(aids):
     cut = aids.shortened("word " * 100)
     assert cut.endswith("word …")
     assert len(cut) <= aids.LONGEST + 2
+
+
+def test_a_meaning_is_told_without_keys(aids):
+    def key(domain: str, name: str) -> nodes.Element:
+        return addnodes.pending_xref("", nodes.inline("", name), refdomain=domain)
+
+    parts = (
+        nodes.Text("In one "),
+        key("std", "place"),
+        nodes.Text(" "),
+        key("cite", "who2030"),
+        nodes.Text(", "),
+        key("math", "q"),
+    )
+    meaning = nodes.definition(
+        "", nodes.paragraph("", "", *parts, nodes.Text(" (above, "), key("math", "q"), nodes.Text(")."))
+    )
+    assert aids.spoken(meaning) == "In one place (above)."
+    assert "who2030" in meaning.astext(), "the page keeps them"
 
 
 def test_the_foot_cites_what_the_citation_file_says(aids, root):
