@@ -328,7 +328,7 @@ def _differences(group: pd.DataFrame) -> pd.DataFrame:
 
 
 BLUE, RED, ORANGE = "#3b82c4", "#c8463c", "#d97a1a"
-MEANINGS = "orange primary, blue above 0, red below, grey around it"
+MEANINGS = ((ORANGE, "primary"), (BLUE, "interval above 0"), (RED, "interval below 0"), (GREY, "interval holds 0"))
 
 
 def specification_table(values: pd.DataFrame, accuracies: Any, noise: Any, draws: int = 999) -> pd.DataFrame:
@@ -465,7 +465,7 @@ def specification_curve(table: pd.DataFrame) -> Plot:
     x = Axis(f"{len(table)} specifications, sorted by effect", -0.7, len(table) - 0.3)
     y = Axis("ρ with test accuracy, in the predicted direction", -1.05, 1.05, (-1, -0.5, 0, 0.5, 1))
     below = tuple((word or FACTORS[factor], not word) for factor, word in rows)
-    return Plot(tuple(points), x, y, _alt(table), rows=below)
+    return Plot(tuple(points), x, y, _alt(table), rows=below, legend=MEANINGS)
 
 
 def show_curves(curves: pd.DataFrame, source: str) -> Html:
@@ -482,8 +482,8 @@ def show_curves(curves: pd.DataFrame, source: str) -> Html:
     first, own = next(iter(plots.items()))
     above = sum(point.y > 0 for point in own.points)
     caption = (
-        f"{above} of {len(own.points)} specifications of {first[0]} on {first[1]} have the predicted sign. With 95 % "
-        f"intervals and what was chosen; {MEANINGS}. {source}"
+        f"{above} of {len(own.points)} specifications of {first[0]} on {first[1]} have the predicted sign. Lines are "
+        f"95 % intervals, marks say what was chosen. {source}"
     )
     return show_points(plots, caption, ("hypothesis", "data set"))
 
@@ -497,8 +497,8 @@ def _in_predicted_direction(table: pd.DataFrame) -> pd.DataFrame:
 
 def _told(row: Any) -> str:
     """Effect, interval and choices of a specification in words."""
-    chosen = [f"{name} {getattr(row, factor)}" for factor, name in FACTORS.items() if getattr(row, factor)]
-    return f"effect {interval_text(row.effect, row.lower, row.upper)}. {'; '.join(chosen)}."
+    chosen = [f"{name}: {getattr(row, factor)}" for factor, name in FACTORS.items() if getattr(row, factor)]
+    return f"effect {interval_text(row.effect, row.lower, row.upper)}; {'; '.join(chosen)}."
 
 
 def _colour(row: Any) -> str:

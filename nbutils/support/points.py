@@ -83,6 +83,7 @@ class Plot:
         alt: what is drawn, for someone who cannot see it: units, how many, intervals.
         names: words beside a place: x, y, text.
         rows: below the plot, a row of marks for each choice: its name, and whether it is only a heading.
+        legend: what colours mean: colour, words.
         size: of a dot, in pixels.
 
     Raises:
@@ -95,6 +96,7 @@ class Plot:
     alt: str
     names: tuple[tuple[float, float, str], ...] = ()
     rows: tuple[tuple[str, bool], ...] = ()
+    legend: tuple[tuple[str, str], ...] = ()
     size: float = 7
 
     def __post_init__(self) -> None:
@@ -114,7 +116,8 @@ class Plot:
             f"{self._ticks(self.y, 'upright')}"
             f'<div {area} aria-label="{label}">{_stretched(self._drawn())}{self._words()}</div>'
             f"{self._ticks(self.x, 'level') if self.x.ticks else ''}"
-            f'<p class="nb-along" style="grid-column:2;margin:0">{inline_html(self.x.label)}</p>{self._below()}'
+            f'<p class="nb-along" style="grid-column:2;margin:0">{inline_html(self.x.label)}</p>'
+            f"{self._legend()}{self._below()}"
             f'<script type="application/json">{as_json(self._told())}</script></div>'
         )
 
@@ -129,7 +132,7 @@ class Plot:
         parts = [_stroke(grid, "currentColor", 1, opacity=0.16), _stroke(zero, "currentColor", 1, opacity=0.6)]
         for colour, own in self._by_colour().items():
             ends = [f"M{x.place(p.x)} {1000 - y.place(p.low)}V{1000 - y.place(p.high)}" for p in own if p.low <= p.high]
-            dots = [f"M{x.place(p.x)} {1000 - y.place(p.y)}h0" for p in own]
+            dots = [f"M{x.place(p.x)} {1000 - y.place(p.y)}h.1" for p in own]
             parts += [_stroke(ends, colour, 2, opacity=0.5), _stroke(dots, colour, self.size, round_ends=True)]
         return "".join(parts)
 
@@ -146,6 +149,16 @@ class Plot:
             place = f"position:absolute;left:{left:g}%;top:{top:g}%;transform:{turn};padding:0 .5rem"
             found.append(f'<span class="nb-word" style="{place}">{inline_html(text)}</span>')
         return "".join(found)
+
+    def _legend(self) -> str:
+        """What colours mean."""
+        dot = "display:inline-block;width:.6rem;height:.6rem;border-radius:50%;margin:0 .35rem 0 0"
+        found = [
+            f'<span><i style="{dot};background:{colour}"></i>{inline_html(words)}</span>'
+            for colour, words in self.legend
+        ]
+        style = "grid-column:1/-1;margin:.2rem 0;display:flex;flex-wrap:wrap;gap:.1rem 1rem"
+        return f'<p class="nb-legend" style="{style}">{"".join(found)}</p>' if found else ""
 
     @staticmethod
     def _ticks(axis: Axis, way: str) -> str:
@@ -191,10 +204,11 @@ def _stretched(parts: str) -> str:
 
 
 def _stroke(path: Sequence[str], colour: str, width: float, *, opacity: float = 1, round_ends: bool = False) -> str:
-    """Strokes of one colour; one of no length with round ends is a dot."""
+    """Strokes of one colour; a very short one with round ends is a dot."""
     if not path:
         return ""
-    more = (f' stroke-opacity="{opacity:g}"' if opacity < 1 else "") + (' stroke-linecap="round"' if round_ends else "")
+    more = f' stroke-opacity="{opacity:g}"' if opacity < 1 else ""
+    more += ' style="stroke-linecap:round"' if round_ends else ""  # matplotlib's figures rule all strokes of a page
     look = f'fill="none" stroke="{colour}" stroke-width="{width:g}" vector-effect="non-scaling-stroke"{more}'
     return f'<path d="{"".join(path)}" {look}/>'
 
