@@ -18,7 +18,7 @@ from nbutils.support.arguments import checked
 from nbutils.support.checks import shown
 from nbutils.support.display import GREY, Html, download_link, inline_html
 
-__all__ = ["Axis", "Plot", "Point", "points_csv", "show_points"]
+__all__ = ["Axis", "Plot", "Point", "as_json", "points_csv", "show_points"]
 
 NONE = float("nan")
 GRID = "display:grid;grid-template-columns:var(--nb-left,3rem) minmax(0,1fr);column-gap:.5rem;align-items:center"
@@ -108,6 +108,15 @@ class Plot:
     @property
     def html(self) -> str:
         """The plot with what its points say."""
+        return self._framed(f'<script type="application/json">{as_json(self._told())}</script>')
+
+    @property
+    def still(self) -> str:
+        """The plot alone."""
+        return self._framed("")
+
+    def _framed(self, said: str) -> str:
+        """The plot within its axes, and what is added at its end."""
         kind, label = ("nb-plot nb-rows" if self.rows else "nb-plot"), escape(self.alt, quote=True)
         area = 'class="nb-area" style="position:relative;height:15rem" role="img"'
         return (
@@ -117,8 +126,7 @@ class Plot:
             f'<div {area} aria-label="{label}">{_stretched(self._drawn())}{self._words()}</div>'
             f"{self._ticks(self.x, 'level') if self.x.ticks else ''}"
             f'<p class="nb-along" style="grid-column:2;margin:0">{inline_html(self.x.label)}</p>'
-            f"{self._legend()}{self._below()}"
-            f'<script type="application/json">{as_json(self._told())}</script></div>'
+            f"{self._legend()}{self._below()}{said}</div>"
         )
 
     def _repr_html_(self) -> str:
