@@ -256,17 +256,13 @@ def explorer_html(found: Sequence[Found]) -> str:
     low, high = (format_number(end, 2) for end in (min(rho), max(rho)))
     networks = sum(len(one.tables.networks) for one in found)
     caption = (
-        f"<strong>Modularity is nowhere shown to tell which network performs better: with clean labels its rank "
-        f"correlation with {ACCURACY} is {low} to {high}.</strong> A dot is a network, a thin line a run, the thick "
-        f"line their mean. Trained networks are measured on the held-out probe, runs on the training probe. Source: the "
-        f"committed tables of {networks:,} networks."
-    )
-    alt = (
-        f"{len(panels)} plots of modularity over {ACCURACY}, a dot for each network; rank correlations {low} to {high}."
+        f"<strong>With clean labels, modularity's rank correlation with {ACCURACY} is {low} to {high}.</strong> A dot "
+        "is a network, a thin line a run, the thick line their mean. Trained networks are measured on the held-out "
+        f"probe, runs on the training probe. Source: the committed tables of {networks:,} networks."
     )
     return (
         f'<figure class="nb-figure nb-explorer mathjax_ignore" id="picture-explorer">'
-        f'<div class="nb-panels" role="img" aria-label="{escape(alt, quote=True)}">{"".join(panels)}</div>'
+        f'<div class="nb-panels">{"".join(panels)}</div>'
         f'<script type="application/json">{as_json(data)}</script><figcaption>{caption}</figcaption></figure>'
     )
 
@@ -279,7 +275,8 @@ def _still(one: dict[str, Any]) -> str:
     told = f"{group['n']} networks, rank correlation {group['estimates'][ACCURACY][measure]}"
     axes = [Axis(words, *_round_ends(values), tuple(_ticks(values))) for words, values in ((ACCURACY, x), (measure, y))]
     title = f'<p class="nb-name"><strong>{escape(one["title"])}</strong><br>{told}</p>'
-    return title + Plot(points, axes[0], axes[1], f"{one['title']}: {told}.", size=4).still
+    alt = f"{one['title']}, {measure} over {ACCURACY}, a dot for each network: {told}."
+    return title + Plot(points, axes[0], axes[1], alt, size=4).still
 
 
 def _ticks(values: np.ndarray) -> list[float]:
@@ -287,7 +284,8 @@ def _ticks(values: np.ndarray) -> list[float]:
     low, high = np.nanmin(values), np.nanmax(values)
     raw = (high - low) / 3 or 1
     step = next(m * 10 ** np.floor(np.log10(raw)) for m in (1, 2, 5, 10) if m * 10 ** np.floor(np.log10(raw)) >= raw)
-    return [float(f"{tick:.6g}") for tick in np.arange(np.floor(low / step), np.ceil(high / step) + 1) * step]
+    first = np.floor(low / step)
+    return [float(f"{tick:.6g}") for tick in np.arange(first, max(np.ceil(high / step), first + 1) + 1) * step]
 
 
 def _round_ends(values: np.ndarray) -> tuple[float, float]:
