@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import explorer
 import hero
 import hero_figure
 import ideas
@@ -27,6 +28,7 @@ def measured() -> dict[str, Any]:
 # Name -> HTML of the figure.
 PICTURES: dict[str, Callable[[], str]] = {
     "hero": lambda: hero_figure.hero_html(measured()),
+    "explorer": lambda: explorer.explorer_html(explorer.studies()),
     "density": lambda: hero_figure.density_html(measured()),
     "communities": ideas.communities_picture,
     "network": ideas.network_picture,

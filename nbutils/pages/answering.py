@@ -36,6 +36,7 @@ from nbutils.support.display import (
     show_table,
 )
 from nbutils.support.files import project_folder
+from nbutils.support.points import Axis, Plot, Point, show_points
 
 __all__ = [
     "Found",
@@ -55,8 +56,10 @@ __all__ = [
     "show_memorising",
     "show_settling",
     "show_words",
+    "show_worth",
     "spread_table",
     "worth_figure",
+    "worth_plot",
     "zoo_figure",
 ]
 
@@ -68,6 +71,7 @@ OURS = {
     "active_entropy": "binned entropy per active neuron",
     "block_entropy": "entropy of blocks of six",
 }
+LETTERS = dict(zip(OURS, "QEB", strict=True))  # in a figure full of dots
 DECISIVE = ("mean", "rise", "rank", "added")
 HYPOTHESES = {"H1": "communities", "H2": "modularity", "H3": "entropy"}
 
@@ -430,6 +434,56 @@ def worth_figure(boards: Sequence[Found]) -> Figure:
         fig.legend(loc="outside lower center", ncols=2, fontsize=8.5)
         plt.close(fig)
     return fig
+
+
+def worth_plot(boards: Sequence[Found]) -> Plot:
+    """The dots of :func:`worth_figure` for measures that are measurable; each says its place, values and intervals.
+
+    Args:
+        boards: data sets, whose values are averaged. Places are by the size of mean rho, as on the leaderboard.
+    """
+    every = pd.concat([found.board.assign(title=found.title, strength=found.board["rho"].abs()) for found in boards])
+    every = every[every["measurable"]]
+    mean = every.groupby(["measure", "called", "family"])[["rho", "strength", "detects"]].mean().reset_index()
+    mean = mean.sort_values("rho", key=lambda rho: -rho.abs(), ignore_index=True)
+    intervals = {
+        name: "; ".join(f"{row.title} {interval_text(row.rho, row.low, row.high)}" for row in own.itertuples())
+        for name, own in every.groupby("measure", sort=False)
+    }
+    points = [
+        Point(
+            row.strength,
+            row.detects,
+            f"{row.called}: place {row.Index + 1} of {len(mean)}; mean ρ {format_number(row.rho, 2)}; wrong labels "
+            f"{format_number(row.detects, 2)}. ρ by data set: {intervals[row.measure]}.",
+            COLOURS[row.family],
+        )
+        for row in mean.dropna(subset=["strength", "detects"]).itertuples()
+    ]
+    ours = mean[mean["measure"].isin(LETTERS)].dropna(subset="detects")
+    names = tuple((row.strength, row.detects, f"**{LETTERS[row.measure]}**") for row in ours.itertuples())
+    legend = tuple((COLOURS[family], words) for family, words in FAMILIES.items() if family in set(mean["family"]))
+    x = Axis("predicts performance: mean size of ρ over clean networks", 0, 1, (0, 0.2, 0.4, 0.6, 0.8, 1))
+    y = Axis("detects wrong labels: area under the curve", 0.45, 1.05, (0.5, 0.6, 0.7, 0.8, 0.9, 1))
+    least, most = (mean[["detects", "strength"]].agg(end).map("{:.2f}".format) for end in ("min", "max"))
+    alt = (
+        f"{len(points)} measures, means over {len(boards)} data sets: area under the curve for wrong labels, "
+        f"{least.detects} to {most.detects}, over the size of the rank correlation with accuracy, "
+        f"{least.strength} to {most.strength}."
+    )
+    return Plot(tuple(points), x, y, alt, names, legend=legend, size=9)
+
+
+def show_worth(boards: Sequence[Found]) -> Html:
+    """The figure of :func:`worth_plot` with its caption."""
+    plot = worth_plot(boards)
+    clear = sum(point.y >= 0.99 for point in plot.points)
+    letters = [f"**{LETTERS[name]}** {called}" for name, called in OURS.items()]
+    caption = (
+        f"{clear} of {len(plot.points)} measures detect wrong labels with an area of 0.99 or more. Means over "
+        f"data sets; {', '.join(letters)}. Source: the tables of all data sets."
+    )
+    return show_points({(): plot}, caption)
 
 
 def questions_figure(studies: Sequence[Found], hypothesis: str) -> Figure:

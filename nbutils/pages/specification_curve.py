@@ -14,6 +14,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from scipy.stats import false_discovery_control, rankdata
 
+from nbutils.data.datasets import TITLES
 from nbutils.stats import (
     MOST_DRAWS,
     between_conditions,
@@ -26,7 +27,8 @@ from nbutils.study.results import Results, as_results
 from nbutils.study.specifications import FACTORS, specifications, specified
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_frame, as_rng, as_series
-from nbutils.support.display import GREY, INK, figure_style, in_figure
+from nbutils.support.display import GREY, Html, figure_style, format_number, in_figure, interval_text
+from nbutils.support.points import Axis, Plot, Point, show_points
 
 __all__ = [
     "agreement_of_data_sets",
@@ -38,6 +40,7 @@ __all__ = [
     "option_effects",
     "option_map",
     "readings",
+    "show_curves",
     "specification_curve",
     "specification_table",
 ]
@@ -325,9 +328,7 @@ def _differences(group: pd.DataFrame) -> pd.DataFrame:
 
 
 BLUE, RED, ORANGE = "#3b82c4", "#c8463c", "#d97a1a"
-MEANINGS = {ORANGE: "primary", BLUE: "interval above 0", RED: "interval below 0", GREY: "interval holds 0"}
-ROW, GAP = 0.152, 0.5  # height of a row of the lower panel in inches; more above a heading, in rows
-UPPER = 2.5  # height of the upper panel, inches
+MEANINGS = ((ORANGE, "primary"), (BLUE, "interval above 0"), (RED, "interval below 0"), (GREY, "interval holds 0"))
 
 
 def specification_table(values: pd.DataFrame, accuracies: Any, noise: Any, draws: int = 999) -> pd.DataFrame:
@@ -427,18 +428,18 @@ def agreement_of_data_sets(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 @checked
-def specification_curve(table: pd.DataFrame) -> Figure:
-    """Effects of all specifications, sorted, above what each of them chose; the primary one in colour.
+def specification_curve(table: pd.DataFrame) -> Plot:
+    """Effects of all specifications, sorted, above what each of them chose; every one says what it is.
 
-    Upper panel: Spearman's rho with test accuracy, counted in the predicted direction, with its interval; blue where
-    the whole interval agrees with the prediction, red where it contradicts it, grey where it holds 0, orange for the
-    primary specification. Lower panel: a dot for each choice; what all specifications share is left out.
+    Above: Spearman's rho with test accuracy, counted in the predicted direction, with its interval; blue where the
+    whole interval agrees with the prediction, red where it contradicts it, grey where it holds 0, orange for the
+    primary specification. Below: a mark for each choice; what all specifications share is left out.
 
     Args:
         table: see :func:`specification_table`; best the rows of one hypothesis.
 
     Returns:
-        The figure.
+        A plot, which a notebook displays.
 
     Raises:
         ValueError: the table has no rows.
@@ -447,51 +448,77 @@ def specification_curve(table: pd.DataFrame) -> Figure:
         raise ValueError("table must have at least one row, received none")
     words, truths = ("hypothesis", "label", *FACTORS), ("primary",)
     table = as_frame(table, words, "table", numbers=("low", "high"), finite=("predicted", "rho"), truths=truths)
-    table = table.assign(effect=table["predicted"] * table["rho"]).sort_values(["effect", "label"], ignore_index=True)
+    table = _in_predicted_direction(table).sort_values(["effect", "label"], ignore_index=True)
     rows = _rows(table)
-    with figure_style():
-        lower = ROW * (1 + len(rows) + GAP * sum(not word for _, word in rows))
-        fig, (top, bottom) = plt.subplots(
-            2, 1, figsize=(7.6, UPPER + lower + 0.3), sharex=True, height_ratios=[UPPER, lower]
+    points = [
+        Point(
+            x=row.Index,
+            y=row.effect,
+            text=f"{row.Index + 1} of {len(table)}{', primary' * row.primary}: {_told(row)}",
+            colour=_colour(row),
+            low=row.lower,
+            high=row.upper,
+            rows=tuple(n for n, (factor, word) in enumerate(rows) if word and getattr(row, factor) == word),
         )
-        _effects(top, table)
-        _matrix(bottom, table, rows)
-        for place in np.flatnonzero(table["primary"]):
-            for ax in (top, bottom):
-                ax.axvspan(place - 0.5, place + 0.5, color=ORANGE, alpha=0.16, lw=0)
-        plt.close(fig)
-    return fig
+        for row in table.itertuples()
+    ]
+    x = Axis(f"{len(table)} specifications, sorted by effect", -0.7, len(table) - 0.3)
+    y = Axis("ρ with test accuracy, in the predicted direction", -1.05, 1.05, (-1, -0.5, 0, 0.5, 1))
+    below = tuple((word or FACTORS[factor], not word) for factor, word in rows)
+    return Plot(tuple(points), x, y, _alt(table), rows=below, legend=MEANINGS)
 
 
-def _in_predicted_direction(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Effect and ends of its interval, positive where the hypothesis has it."""
+def show_curves(curves: pd.DataFrame, source: str) -> Html:
+    """The specification curves of all hypotheses and data sets as one figure; a reader chooses which to see.
+
+    Args:
+        curves: rows of :func:`specification_table` of each data set, with the column `dataset`.
+        source: where the numbers come from.
+    """
+    plots = {
+        (hypothesis, TITLES.get(name, name)): specification_curve(rows)
+        for (hypothesis, name), rows in curves.groupby(["hypothesis", "dataset"], sort=False)
+    }
+    first, own = next(iter(plots.items()))
+    above = sum(point.y > 0 for point in own.points)
+    caption = (
+        f"{above} of {len(own.points)} specifications of {first[0]} on {first[1]} have the predicted sign. Lines are "
+        f"95 % intervals, marks say what was chosen. {source}"
+    )
+    return show_points(plots, caption, ("hypothesis", "data set"))
+
+
+def _in_predicted_direction(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with `effect` and the ends of its interval, `lower` and `upper`, positive where predicted."""
     sign = table["predicted"].to_numpy()
     ends = np.sort(sign[:, None] * table[["low", "high"]].to_numpy(dtype=float), axis=1)
-    return sign * table["rho"].to_numpy(dtype=float), ends[:, 0], ends[:, 1]
+    return table.assign(effect=sign * table["rho"].to_numpy(dtype=float), lower=ends[:, 0], upper=ends[:, 1])
 
 
-def _colours(table: pd.DataFrame) -> np.ndarray:
-    _, low, high = _in_predicted_direction(table)
-    return np.where(table["primary"], ORANGE, np.where(low > 0, BLUE, np.where(high < 0, RED, GREY)))
+def _told(row: Any) -> str:
+    """Effect, interval and choices of a specification in words."""
+    chosen = [f"{name}: {getattr(row, factor)}" for factor, name in FACTORS.items() if getattr(row, factor)]
+    return f"effect {interval_text(row.effect, row.lower, row.upper)}; {'; '.join(chosen)}."
 
 
-def _effects(ax: plt.Axes, table: pd.DataFrame) -> None:
-    effect, low, high = _in_predicted_direction(table)
-    x, colours = np.arange(len(table)), _colours(table)
-    ax.axhline(0, color=INK, lw=0.9, alpha=0.6)
-    ax.vlines(x, low, high, colors=colours, lw=1.6, alpha=0.45)
-    ax.scatter(x, effect, c=colours, s=np.where(table["primary"], 38, 13), linewidths=0, zorder=3)
-    ax.set(ylabel="ρ with test accuracy,\nin the predicted direction", ylim=(-1.05, 1.05), yticks=[-1, -0.5, 0, 0.5, 1])
-    ax.yaxis.set_label_coords(-0.1, 0.5)  # beside its axis, not left of the long words below
-    for colour, meaning in MEANINGS.items():
-        ax.scatter([], [], color=colour, s=22, linewidths=0, label=meaning)
-    ax.legend(loc="lower right", bbox_to_anchor=(1, 0.99), ncols=4, handletextpad=0.1, columnspacing=1)
-    ax.grid(axis="x", visible=False)
-    ax.tick_params(axis="x", length=0)
+def _colour(row: Any) -> str:
+    if row.primary:
+        return ORANGE
+    return BLUE if row.lower > 0 else RED if row.upper < 0 else GREY
+
+
+def _alt(table: pd.DataFrame) -> str:
+    """The curve in words."""
+    effect = table["effect"]
+    return (
+        f"{len(table)} specifications, sorted: effects from {format_number(effect.min(), 2)} to "
+        f"{format_number(effect.max(), 2)}, median {format_number(effect.median(), 2)}; {(effect > 0).sum()} above 0, "
+        f"{(table['lower'] > 0).sum()} with their whole 95 % interval, {(table['upper'] < 0).sum()} with it below 0."
+    )
 
 
 def _rows(table: pd.DataFrame) -> list[tuple[str, str]]:
-    """Rows of the lower panel: a heading (factor, "") before the words that occur for it.
+    """Rows below the curve: a heading (factor, "") before the words that occur for it.
 
     In the order of the list, where the primary specifications come last, so that 5 % stands between 2 and 10 %.
     """
@@ -502,22 +529,3 @@ def _rows(table: pd.DataFrame) -> list[tuple[str, str]]:
         if table[factor].nunique() > 1:
             found += [(factor, ""), *((factor, word) for word in words)]
     return found
-
-
-def _matrix(ax: plt.Axes, table: pd.DataFrame, rows: list[tuple[str, str]]) -> None:
-    colours = _colours(table)
-    places = np.arange(len(rows)) + GAP * np.cumsum([not word for _, word in rows])
-    for y, (factor, word) in zip(places, rows, strict=True):
-        if not word:
-            continue
-        chosen = np.flatnonzero(table[factor] == word)
-        ax.axhline(y, color=INK, lw=0.5, alpha=0.1)
-        ax.scatter(chosen, np.full(chosen.size, y), c=colours[chosen], s=11, linewidths=0, zorder=3)
-    ax.set(ylim=(places.max(initial=0) + 0.6, places.min(initial=0) - 0.5), xlim=(-0.8, len(table) - 0.2), xticks=[])
-    ax.set_yticks(places, [word or FACTORS[factor] for factor, word in rows], fontsize=8)
-    for label, (_, word) in zip(ax.get_yticklabels(), rows, strict=True):
-        label.set_color(INK if word else GREY)
-    ax.set_xlabel(f"{len(table)} specifications, sorted by effect")
-    ax.tick_params(axis="y", length=0)
-    ax.grid(visible=False)
-    ax.spines[["left", "bottom"]].set_visible(False)

@@ -22,8 +22,7 @@ from matplotlib.figure import Figure
 
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, shown
-from nbutils.support.figure_data import figure_csv
-from nbutils.support.narrow import is_wide, restacked
+from nbutils.support.figures import figure_csv, is_wide, restacked
 
 MOST_TWICE = 200_000  # characters of a figure that a page can hold twice, for a desk and for a phone
 MOST_DIGITS, MOST_PIXELS = 17, 10_000  # a float has no more decimals to show; no screen is wider
@@ -119,8 +118,8 @@ def show(figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Htm
     body = f'<div class="mathjax_ignore{" nb-wide" if narrow else ""}" {scrolled}>{wide}</div>'
     if narrow:  # hidden where no style sheet knows it
         body += f'<div class="mathjax_ignore nb-narrow" style="display:none">{narrow}</div>'
-    data = f" {_download(values, caption)}" if values else ""
-    words = f"<figcaption>{_inline(caption)}{data}</figcaption>"
+    data = f" {download_link(values, caption)}" if values else ""
+    words = f"<figcaption>{inline_html(caption)}{data}</figcaption>"
     return Html(f'<figure class="nb-figure" style="margin:.5em 0">{body}{words}</figure>', f"[figure: {alt}]")
 
 
@@ -134,7 +133,7 @@ def _svg(figure: Figure, caption: str, alt: str, min_width: int) -> str:
     return _clean_svg(buffer.getvalue(), escape(alt, quote=True), style)
 
 
-def _download(values: str, caption: str) -> str:
+def download_link(values: str, caption: str) -> str:
     """A link that saves the values of a figure; they travel inside the page."""
     name = re.sub(r"\W+", "-", caption.lower())[:40].strip("-") or "figure"
     inside = base64.b64encode(values.encode()).decode()
@@ -160,7 +159,7 @@ def show_table(
     def cell(value: Any, is_name: bool) -> str:
         if isinstance(value, float | np.floating):
             return format_number(value, digits)
-        text = _escaped(str(value)) if is_name else _inline(str(value))
+        text = _escaped(str(value)) if is_name else inline_html(str(value))
         return re.sub(r"(?<=\w)_(?=\w)(?![^<]*>)", "_<wbr>", text)  # long names may break, links may not
 
     numeric = [pd.api.types.is_numeric_dtype(dtype) for dtype in table.dtypes]
@@ -178,9 +177,8 @@ def show_table(
     kind = "nb-table nb-sortable" if sortable else "nb-table"
     grid = f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
     figure = f'<div style="overflow-x:auto" tabindex="0" role="group" aria-label="Table">{grid}</div>'
-    text = (
-        f'<figure class="nb-figure" style="margin:.5em 0"><figcaption>{_inline(caption)}</figcaption>{figure}</figure>'
-    )
+    words = f"<figcaption>{inline_html(caption)}</figcaption>"
+    text = f'<figure class="nb-figure" style="margin:.5em 0">{words}{figure}</figure>'
     return Html(text, table.to_string(index=False))
 
 
@@ -219,7 +217,7 @@ def interval_text(value: float, low: float, high: float, digits: int = 2) -> str
 @checked
 def say(text: str) -> Html:
     """A paragraph with computed numbers in it."""
-    return Html(f"<p>{_inline(text)}</p>", text)
+    return Html(f"<p>{inline_html(text)}</p>", text)
 
 
 @checked
@@ -241,7 +239,9 @@ def fold(summary: str, *parts: Html, opened: bool = False) -> Html:
     if not summary.strip():
         raise ValueError(f"summary must be a line that says what is folded away, received {shown(summary)}")
     body = "".join(part.text for part in parts)
-    text = f'<details class="nb-fold"{" open" if opened else ""}><summary>{_inline(summary)}</summary>{body}</details>'
+    text = (
+        f'<details class="nb-fold"{" open" if opened else ""}><summary>{inline_html(summary)}</summary>{body}</details>'
+    )
     return Html(text, "\n".join([summary, *(repr(part) for part in parts)]))
 
 
@@ -251,7 +251,7 @@ def callout(title: str, text: str, word: str = "inconclusive") -> Html:
     colour = VERDICT_COLOURS.get(word, VERDICT_COLOURS["inconclusive"])
     style = f"border-left:5px solid {colour};padding:.6em 1em;margin:1em 0;background:{colour}1f;border-radius:4px"
     return Html(
-        f'<div class="nb-callout" style="{style}"><strong>{_escaped(title)}</strong><br>{_inline(text)}</div>',
+        f'<div class="nb-callout" style="{style}"><strong>{_escaped(title)}</strong><br>{inline_html(text)}</div>',
         f"{title}: {text}",
     )
 
@@ -281,7 +281,8 @@ def _escaped(text: str) -> str:
     return re.sub(r"[$\\]", r'<span class="mathjax_ignore">\g<0></span>', escape(text, quote=False))
 
 
-def _inline(text: str) -> str:
+def inline_html(text: str) -> str:
+    """HTML of a text with `code`, **bold** and links to other pages of the book."""
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", _escaped(text))
     text = re.sub(r"\[([^\]]+)\]\(([\w./#-]+)\)", r'<a href="\2">\1</a>', text)  # to other pages, never out of the book
     return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)

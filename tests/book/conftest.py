@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -79,3 +80,31 @@ def browser() -> Iterator[Browser]:
         started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield started
         started.close()
+
+
+class Shown:
+    """A page as one reader sees it."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.context = browser.new_context()
+        self.tab, self.trouble = self.context.new_page(), []
+        self.tab.on("console", lambda said: self.trouble.append(said.text) if said.type == "error" else None)
+        self.tab.on("pageerror", lambda error: self.trouble.append(str(error)))
+        self.tab.on("request", lambda asked: self.trouble.append(asked.url) if "file:" not in asked.url else None)
+
+    def open(self, file: Path, width: int = 1200, height: int = 1000, **media: str) -> None:
+        """A file in a window of that size, for someone who wants `media`, such as `reduced_motion="reduce"`."""
+        self.tab.set_viewport_size({"width": width, "height": height})
+        self.tab.emulate_media(**media)
+        self.tab.goto(file.as_uri())
+
+    def ask(self, expression: str) -> Any:
+        """The value of an expression in JavaScript."""
+        return self.tab.evaluate(expression)
+
+
+@pytest.fixture
+def shown(browser) -> Iterator[Shown]:
+    one = Shown(browser)
+    yield one
+    one.context.close()

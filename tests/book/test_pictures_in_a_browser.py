@@ -9,11 +9,9 @@ import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import axe_core_python
 import pytest
-from playwright.sync_api import Browser
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "book/_static"
@@ -35,34 +33,6 @@ def pictures() -> Iterator:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "book/_ext")
         yield import_module("pictures")
-
-
-class Shown:
-    """A page as one reader sees it."""
-
-    def __init__(self, browser: Browser) -> None:
-        self.context = browser.new_context()
-        self.tab, self.trouble = self.context.new_page(), []
-        self.tab.on("console", lambda said: self.trouble.append(said.text) if said.type == "error" else None)
-        self.tab.on("pageerror", lambda error: self.trouble.append(str(error)))
-        self.tab.on("request", lambda asked: self.trouble.append(asked.url) if "file:" not in asked.url else None)
-
-    def open(self, file: Path, width: int = 1200, height: int = 1000, **media: str) -> None:
-        """A file in a window of that size, for someone who wants `media`, such as `reduced_motion="reduce"`."""
-        self.tab.set_viewport_size({"width": width, "height": height})
-        self.tab.emulate_media(**media)
-        self.tab.goto(file.as_uri())
-
-    def ask(self, expression: str) -> Any:
-        """The value of an expression in JavaScript."""
-        return self.tab.evaluate(expression)
-
-
-@pytest.fixture
-def shown(browser) -> Iterator[Shown]:
-    one = Shown(browser)
-    yield one
-    one.context.close()
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from nbutils.second.networks import Tables, read_tables
 from nbutils.second.questions import QUESTIONS, rules_digest
 from nbutils.second.replication import OTHERS, RULES_COMMIT, SECOND
 from nbutils.stats import holm
+from nbutils.support.display import format_number, interval_text
 
 ROWS = {  # measure, what a page calls it, family, needs, rho with its interval, detects, cost
     "modularity": ("modularity Q", "communities", "labels", 0.05, -0.1, 0.2, 0.9, 1.0),
@@ -144,6 +145,40 @@ def test_figures_show_every_measure(rng):
     forest = answering.forest_figure([one, found("mnist")]).axes[0]
     assert [text.get_text() for text in forest.get_yticklabels()][:3] == list(answering.OURS.values())
     assert len(forest.collections) == 2
+
+
+def test_every_dot_of_the_leaderboard_says_place_values_and_intervals():
+    turned = board(-1).assign(**{end: board(-1)[end] / 2 for end in ("rho", "low", "high")})
+    turned.loc[turned["measure"] == "block_entropy", "measurable"] = False
+    other = replace(found("mnist"), board=turned)
+    plot = answering.worth_plot([found(), other])
+    listed = pd.concat([one.board[one.board["measurable"]] for one in (found(), other)])
+    mean = listed.groupby("called")[["rho", "detects"]].mean()
+    order = mean["rho"].abs().sort_values(ascending=False, kind="stable")
+    assert [point.text.partition(":")[0] for point in plot.points] == list(order.index)
+    for place, point in enumerate(plot.points, 1):
+        called, _, said = point.text.partition(":")
+        own = listed[listed["called"] == called]
+        assert f"place {place} of {len(order)}; mean ρ {format_number(mean.loc[called, 'rho'], 2)};" in said
+        assert f"wrong labels {format_number(mean.loc[called, 'detects'], 2)}." in said
+        for row in own.itertuples():
+            assert interval_text(row.rho, row.low, row.high) in said
+        assert (point.x, point.y) == pytest.approx((own["rho"].abs().mean(), own["detects"].mean()))
+    letters = {text for *_, text in plot.names}
+    assert letters <= {"**Q**", "**E**", "**B**"}
+    text = answering.show_worth([found(), other]).text
+    clear = sum(point.y >= 0.99 for point in plot.points)
+    assert f"{clear} of {len(plot.points)} measures detect wrong labels" in text
+
+
+def test_the_leaderboard_counts_places_as_its_table_does():
+    """The committed tables, whose page sorts by the size of the mean."""
+    studies = [one for one in open_all() if len(one.board)]
+    boards = pd.concat([one.board[one.board["measurable"]] for one in studies])
+    order = boards.groupby("called")["rho"].mean().abs().sort_values(ascending=False).index
+    for point in answering.worth_plot(studies).points:
+        called, place = re.match(r"(.*?): place (\d+) of", point.text).groups()
+        assert order[int(place) - 1] == called
 
 
 def test_unknown_tables_are_refused(tmp_path):

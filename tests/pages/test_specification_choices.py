@@ -106,18 +106,9 @@ def page_of(cells):
 @pytest.fixture
 def found_of(page_of):
     """The variables of the page's findings, on curves by data set; without joint tests and null models."""
-    answers = pd.DataFrame(columns=["hypothesis", "dataset", "reading"])
+    answers = pd.DataFrame(columns=["hypothesis", "dataset", "reading", "adjusted"])
     plain = pd.DataFrame(columns=["dataset", "Q", "Q_left"])
-    return lambda tables: page_of(tables, "13", "23", "35", grids={}, answers=answers, plain=plain)
-
-
-def test_shares_stand_by_their_choice(table, page_of):
-    fewer = table[table["hypothesis"] == "H3"].assign(rho=lambda rows: rows["rho"] ** 3)
-    found = page_of({"b": table, "a": fewer}, "13")["shares"]
-    assert found.columns.tolist() == ["b", "a"]
-    for name, own in (("b", table), ("a", fewer)):
-        expected = choice_effects(own).set_index(["hypothesis", "choice", "options", "by_chance"])["share"]
-        assert found[name].dropna().to_dict() == pytest.approx(expected.to_dict())
+    return lambda tables: page_of(tables, "23", "35", grids={}, answers=answers, plain=plain)
 
 
 def test_the_choice_that_decides_most(table, found_of):

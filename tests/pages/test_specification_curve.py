@@ -1,15 +1,14 @@
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from nbutils.pages.specification_curve import specification_curve, specification_table
+from nbutils.pages.specification_curve import show_curves, specification_curve, specification_table
 from nbutils.stats import between_conditions
 from nbutils.study.specifications import FACTORS, PRIMARY_H2, PRIMARY_H3, specifications
-from nbutils.support.display import show
+from nbutils.support.display import interval_text
 
 ALL = specifications()
 NOISE = np.repeat([0.0, 0.25, 0.5, 0.75, 1.0], 3)
@@ -48,13 +47,7 @@ def test_sorted_by_effect_within_a_hypothesis(values, accuracy):
         assert (group["predicted"] * group["rho"]).is_monotonic_increasing
 
 
-@pytest.fixture
-def counted(cells):
-    """What the page's cells count on curves: a row per hypothesis and data set."""
-    return lambda tables: cells("specification_curve", "11", tables=tables, pd=pd)["curves"]
-
-
-def test_signs_by_hand(accuracy, counted):
+def test_signs_by_hand(accuracy):
     labels = [s.label for s in ALL if s.hypothesis == "H2"][:4]
     rank = accuracy.argsort().argsort()
     values = pd.DataFrame(dict(zip(labels, [rank, -rank, rank * 0, rank**3], strict=True)))
@@ -62,23 +55,13 @@ def test_signs_by_hand(accuracy, counted):
     assert table.loc[labels, "rho"].tolist() == pytest.approx([1, -1, 0, 1])
     assert table.loc[labels, "agrees"].tolist() == [True, False, False, True]
     assert table.loc[labels, "clear"].tolist() == [True, False, False, True]
-    summary = counted({"one": table.reset_index()}).loc[("H2", "one")]
-    assert summary[["agrees", "clear"]].tolist() == [0.5, 0.5]
-    assert summary[["median", "primary"]].tolist() == pytest.approx([0.5, 1])
 
 
-def test_an_entropy_that_falls_agrees(accuracy, counted):
+def test_an_entropy_that_falls_agrees(accuracy):
     values = pd.DataFrame({PRIMARY_H3.label: -accuracy})
     table = specification_table(values, accuracy, NOISE, draws=49)
     assert table["rho"].tolist() == pytest.approx([-1])
     assert table["clear"].all()
-    assert counted({"one": table})["primary"].tolist() == pytest.approx([1])
-
-
-def test_without_the_primary_specification_there_is_none(accuracy, counted):
-    label = next(s.label for s in ALL if not s.primary)
-    table = specification_table(pd.DataFrame({label: accuracy}), accuracy, NOISE, draws=49)
-    assert counted({"one": table})["primary"].isna().all()
 
 
 def test_bad_tables_are_refused(values, accuracy):
@@ -91,22 +74,57 @@ def test_bad_tables_are_refused(values, accuracy):
 
 
 @pytest.mark.parametrize("hypothesis", ["H2", "H3"])
-def test_the_figure_shows_every_specification_and_choice(values, accuracy, hypothesis):
+def test_the_plot_shows_every_specification_and_choice(values, accuracy, hypothesis):
     table = specification_table(values, accuracy, NOISE, draws=49)
-    table = table[table["hypothesis"] == hypothesis]
-    figure = specification_curve(table)
-    top, bottom = figure.axes
-    (shown,) = (c.get_offsets() for c in top.collections if len(c.get_offsets()) == len(table))
-    assert np.asarray(shown)[:, 1] == pytest.approx((table["predicted"] * table["rho"]).to_numpy())
-    words = [tick.get_text() for tick in bottom.get_yticklabels()]
+    table = table[table["hypothesis"] == hypothesis].reset_index(drop=True)
+    plot = specification_curve(table)
+    assert [point.y for point in plot.points] == pytest.approx((table["predicted"] * table["rho"]).tolist())
     varied = [factor for factor in FACTORS if table[factor].nunique() > 1]
-    assert len(words) == sum(1 + len(set(table[factor]) - {""}) for factor in varied)
-    dots = sum(len(c.get_offsets()) for c in bottom.collections)
-    assert dots == sum((table[factor] != "").sum() for factor in varied)
-    assert not plt.get_fignums()
-    assert "<svg" in show(figure, "A curve.", "A curve.").text
+    assert len(plot.rows) == sum(1 + len(set(table[factor]) - {""}) for factor in varied)
+    marks = sum(len(point.rows) for point in plot.points)
+    assert marks == sum((table[factor] != "").sum() for factor in varied)
+    headings = [n for n, (_, heading) in enumerate(plot.rows) if heading]
+    assert [plot.rows[n][0] for n in headings] == [FACTORS[factor] for factor in varied]
+    assert not {row for point in plot.points for row in point.rows} & set(headings)
+    assert f"{len(table)} specifications" in plot.alt
 
 
-def test_one_specification_is_a_figure_too(accuracy):
+def test_every_point_says_its_choices_estimate_and_interval(values, accuracy):
+    table = specification_table(values, accuracy, NOISE, draws=49).query("hypothesis == 'H3'").reset_index(drop=True)
+    plot = specification_curve(table)
+    for n, (row, point) in enumerate(zip(table.itertuples(), plot.points, strict=True), 1):
+        assert point.text.startswith(f"{n} of {len(table)}, primary: " if row.primary else f"{n} of {len(table)}: ")
+        ends = sorted((row.predicted * row.low, row.predicted * row.high))
+        assert f"effect {interval_text(row.predicted * row.rho, *ends)};" in point.text
+        assert (point.low, point.high) == pytest.approx(tuple(ends))
+        for factor, name in FACTORS.items():
+            word = getattr(row, factor)
+            assert (f" {name}: {word}" in point.text) == bool(word)
+
+
+def test_colours_say_where_the_interval_lies():
+    rows = [("a", 0.5, 0.2, 0.8, True), ("b", 0.4, 0.2, 0.8, False), ("c", -0.5, -0.8, -0.2, False)]
+    table = pd.DataFrame([*rows, ("d", 0.0, -1.0, 1.0, False)], columns=["label", "rho", "low", "high", "primary"])
+    plot = specification_curve(table.assign(hypothesis="H2", predicted=1, **dict.fromkeys(FACTORS, "")))
+    meant = dict(plot.legend)
+    words = ["interval below 0", "interval holds 0", "interval above 0", "primary"]
+    assert [meant[point.colour] for point in plot.points] == words
+
+
+def test_one_specification_is_a_plot_too(accuracy):
     table = specification_table(pd.DataFrame({PRIMARY_H2.label: accuracy}), accuracy, NOISE, draws=49)
-    assert len(specification_curve(table).axes) == 2
+    plot = specification_curve(table)
+    assert len(plot.points) == 1
+    assert plot.rows == ()
+    assert "nb-plot" in plot._repr_html_()
+
+
+def test_one_chooses_between_curves(values, accuracy):
+    table = specification_table(values, accuracy, NOISE, draws=49)
+    shown = show_curves(pd.concat([table.assign(dataset=name) for name in ("mnist", "odd")]), "Source: here.")
+    for name in ("MNIST", "odd"):
+        for hypothesis in ("H2", "H3"):
+            assert f"[&quot;{hypothesis}&quot;,&quot;{name}&quot;]" in shown.text
+    own = table[table["hypothesis"] == "H2"]
+    assert f"{own['agrees'].sum()} of {len(own)} specifications of H2 on MNIST" in shown.text
+    assert "Source: here." in shown.text

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from nbutils.support.display import show
-from nbutils.support.figure_data import MOST_ROWS, figure_csv
+from nbutils.support.figures import MOST_ROWS, figure_csv
 
 
 def table(figure: Figure) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from nbutils.support.display import show
-from nbutils.support.narrow import MOST, WIDTH, is_wide, restacked
+from nbutils.support.figures import MOST, WIDTH, is_wide, restacked
 
 
 def grid(rows: int, columns: int, **options) -> Figure:
