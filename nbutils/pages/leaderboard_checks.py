@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,11 +24,13 @@ __all__ = [
     "BOARD",
     "FIXED",
     "GAP",
+    "GROUPS",
     "HELD",
     "changes",
     "gain_over",
     "gains_table",
     "held_fixed",
+    "kept_table",
     "moves_figure",
     "order_kept",
     "permuted",
@@ -51,6 +53,14 @@ HELD = {
     "epochs": "epochs",
     "width": "width",
     "depth": "depth",
+}
+GROUPS: Mapping[str, list[str]] = {  # what the finding names -> its changes
+    "the other seeds": ["first seed", "second seed"],
+    "halves of the probe": ["first half of the probe", "second half of the probe"],
+    "halves of the families": ["half of the families", "the other half"],
+    "the better networks": ["better half of the networks"],
+    "training images fixed": ["training images held fixed"],
+    "learning rate fixed": ["learning rate held fixed"],
 }
 SHOWN = {  # changes of the heat map -> what it calls them
     "first half of the probe": "probe, first half",
@@ -165,6 +175,16 @@ def order_kept(rows: pd.DataFrame) -> float:
         1.0
     """
     return float(rows["rho"].abs().corr(rows["board"].abs(), method="spearman"))
+
+
+def kept_table(table: pd.DataFrame) -> pd.DataFrame:
+    """How far the order of measures after each change agrees with the board's: changes by data sets.
+
+    Args:
+        table: rows of :func:`changes` of all data sets, one below the other.
+    """
+    groups = table.groupby(["change", "dataset"], sort=False)[["rho", "board"]]
+    return groups.apply(order_kept).unstack()
 
 
 def top_kept(rows: pd.DataFrame, top: int = 5) -> int:

@@ -267,9 +267,9 @@ def show_outside(found: Mapping[str, Measured]) -> Html:
         layers = by_depth(one, "excess")
         known = layers[layers["word"] != "unknown"]
         parts.append(
-            f"**{name}**: Q lies {value} beyond chance, *{whole['excess']['word']}* {one.about['twins']} untrained "
+            f"**{name}**: Q lies {value} beyond chance, **{whole['excess']['word']}** {one.about['twins']} untrained "
             f"twins ({low} to {high}) and noise; class preference is {part} of it, the remainder {rest} "
-            f"(*{whole['remainder']['word']}* its references). Layers above: {(known['word'] == 'above').sum()} of "
+            f"(**{whole['remainder']['word']}** its references). Layers above: {(known['word'] == 'above').sum()} of "
             f"{len(known)} wide enough to be measured."
         )
     words = {row_of(one, "excess")["word"] for one in found.values()}

@@ -170,3 +170,13 @@ def test_tables_and_the_heat_map_hold_what_was_computed():
     marks = {(int(text.get_position()[1]), int(text.get_position()[0])): text.get_text() for text in axes.texts}
     place = checks.ROWS.index("modularity"), list(checks.SHOWN).index("training images held fixed")
     assert marks[place] == "1", "from below 0 to above it"
+
+
+def test_the_table_of_orders_holds_each_change_and_names_of_groups_are_changes():
+    table = changed()
+    kept = checks.kept_table(pd.concat([table, table.assign(dataset="another")]))
+    assert set(kept.columns) == {*table["dataset"], "another"}
+    assert kept.loc[checks.BOARD].eq(1).all()
+    for change, rows in table.groupby("change"):
+        assert kept.loc[change, "another"] == pytest.approx(checks.order_kept(rows[["rho", "board"]]), nan_ok=True)
+    assert {change for group in checks.GROUPS.values() for change in group} <= set(kept.index)

@@ -49,6 +49,7 @@ def shares_of(cells):
             control_outcomes=lambda _: outcomes,
             simulated_study=lambda *_: None,
             show_table=lambda *_, **__: None,
+            fold=lambda *_: None,
             RULES=nbutils.RULES,
         )
         none = SimpleNamespace(all_results=[])
