@@ -19,7 +19,7 @@ from nbutils.study.results import Results, as_results
 from nbutils.study.specifications import specifications
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_frame, shown
-from nbutils.support.display import GREY, INK, figure_style
+from nbutils.support.display import GREY, INK, figure_style, interval_text
 from nbutils.sweeps.sweep_figures import panels
 
 PLAIN = "the paper's"  # every switch off
@@ -258,3 +258,44 @@ def entropy_series(results: Results) -> dict[str, pd.DataFrame]:
         if not own.empty:
             found[name] = own.pivot(index="epoch", columns="seed", values="binned_entropy")
     return found
+
+
+def beside_published(published: pd.Series, ours: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """A published series beside the means of our networks.
+
+    Args:
+        published: bits by epoch.
+        ours: see :func:`entropy_series`.
+
+    Returns:
+        One row per series, "published" first: `first`, `last` and `change` (bits), `distance` (root mean square, bits),
+        `r` and `r of steps` (Pearson) with the published one, `inside` (share of epochs within our networks' range).
+    """
+    means = pd.DataFrame({"published": published, **{way: wide.mean(axis=1) for way, wide in ours.items()}}).dropna()
+    beside = pd.DataFrame({"first": means.iloc[0], "last": means.iloc[-1]})
+    beside["change"] = beside["last"] - beside["first"]
+    beside["distance"] = means.sub(means["published"], axis=0).pow(2).mean() ** 0.5
+    beside["r"] = means.corr()["published"]
+    beside["r of steps"] = means.diff().corr()["published"]
+    inside = {
+        way: published.loc[wide.index].between(wide.min(axis=1), wide.max(axis=1)).mean() for way, wide in ours.items()
+    }
+    beside["inside"] = pd.Series(inside, dtype=float)
+    return beside.rename_axis("series").reset_index()
+
+
+def marked_words(words: pd.DataFrame, changes: pd.DataFrame) -> pd.DataFrame:
+    """Words of every switch, bold where they differ from those without any, and what it changes.
+
+    Args:
+        words: a row per switch, outcomes in its columns.
+        changes: a row per switch: `Q`, `entropy` (as a share), and the ends of their intervals, such as `Q low`.
+
+    Returns:
+        `words`, marked, with `change of Q` and `entropy, %`; a dash where nothing is switched.
+    """
+    marked = words.where(words.eq(words.loc[PLAIN]), "**" + words + "**")
+    for name, told, factor in (("Q", "change of Q", 1), ("entropy", "entropy, %", 100)):
+        limits = factor * changes[[name, f"{name} low", f"{name} high"]]
+        marked[told] = limits.apply(lambda row: interval_text(*row), axis=1)
+    return marked.fillna("–").rename(columns={"H1": "verdict on H1"}).reset_index()

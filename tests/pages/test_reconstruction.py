@@ -206,3 +206,35 @@ def test_figures_show_every_switch(rows):
         assert len(networks) == 10
         assert curve.get_ydata() == pytest.approx(mean.to_numpy())
         assert null.get_xdata().tolist() == [0, EPOCHS]
+
+
+def test_a_published_series_beside_ours():
+    published = pd.Series([4.0, 3.0, 1.0], index=[1, 2, 3])
+    ours = {"a way": pd.DataFrame({0: [5.0, 4.0, 2.0], 1: [3.0, 4.0, 2.0]}, index=[1, 2, 3])}
+    rows = reconstruction.beside_published(published, ours).set_index("series")
+    assert rows.loc["published", ["first", "last", "change", "distance"]].tolist() == [4, 1, -3, 0]
+    assert rows.loc["a way", ["first", "last", "change"]].tolist() == [4, 2, -2]
+    assert rows.loc["a way", "distance"] == pytest.approx(np.sqrt(2 / 3)), "0, 1 and 1 apart"
+    assert rows.loc["a way", "r of steps"] == pytest.approx(1), "steps of -1 and -2 beside 0 and -2"
+    assert rows.loc["a way", "inside"] == pytest.approx(1 / 3), "in the first epoch alone"
+    alone = reconstruction.beside_published(published, {})
+    assert alone["series"].tolist() == ["published"]
+
+
+def test_words_that_differ_are_bold():
+    words = pd.DataFrame({"H1": ["fails", "fails"], "H2a": ["fails", "passes"]}, index=[PLAIN, "index slips"])
+    changes = pd.DataFrame(
+        {
+            "Q": [0.5],
+            "Q low": [0.25],
+            "Q high": [0.75],
+            "entropy": [0.01],
+            "entropy low": [0.0],
+            "entropy high": [0.02],
+        },
+        index=["index slips"],
+    )
+    plain, slips = reconstruction.marked_words(words.rename_axis("switch"), changes).itertuples(index=False)
+    assert plain == (PLAIN, "fails", "fails", "–", "–")
+    assert slips[:3] == ("index slips", "fails", "**passes**")
+    assert [text.split("\xa0")[0] for text in slips[3:]] == ["0.50 (0.25", "1.00 (0.00"]
