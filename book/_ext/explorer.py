@@ -249,11 +249,13 @@ def _told(value: float, low: float, high: float) -> str:
 def explorer_html(found: Sequence[Found]) -> str:
     """The figure: a plot of each data set that stands still, and what the script needs to draw all others."""
     data = explorer_data(found)
+    if not data["sets"]:
+        return "<p>No tables of the second study are here.</p>"
     panels = [
         f'<div class="nb-panel">{_still(one)}</div>' for one in data["sets"] if one["groups"][0]["kind"] == "dots"
     ]
     rho = [one.board.set_index("measure")["rho"]["modularity"] for one in found if len(one.board)]
-    low, high = (format_number(end, 2) for end in (min(rho), max(rho)))
+    low, high = (format_number(end, 2) for end in (min(rho, default=np.nan), max(rho, default=np.nan)))
     networks = sum(len(one.tables.networks) for one in found)
     caption = (
         f"<strong>With clean labels, modularity's rank correlation with {ACCURACY} is {low} to {high}.</strong> A dot "

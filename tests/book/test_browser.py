@@ -52,7 +52,10 @@ def some_pages(book) -> list[str]:
     every = sorted(str(path.relative_to(html)) for path in (html / "book").rglob("*.html"))
     if len(book.datasets) > 1:
         return every
-    wanted = ("intro", "glossary", "graph", "leaderboard", "h2_modularity", "references")
+    wanted = (
+        *("intro", "glossary", "graph", "leaderboard", "h2_modularity", "references"),
+        *("explore", "changes", "specification_curve"),
+    )
     return [name for name in every if Path(name).stem in wanted and "/mnist/" not in name]
 
 

@@ -130,6 +130,16 @@ def test_the_explorer_is_light_and_loads_nothing(data, html):
     assert "```{picture} explorer" in (ROOT / "book/explore.md").read_text("utf-8")
 
 
+def test_a_book_with_fewer_tables_has_a_smaller_explorer(explorer):
+    fewer = [one for one in explorer.studies() if one.title in ("Digits (8×8)", "KMNIST")]
+    html = explorer.explorer_html(fewer)
+    assert html.count('class="nb-panel"') == 1
+    rho = explorer.format_number(fewer[1].board.set_index("measure").loc["modularity", "rho"], 2)
+    assert f"rank correlation with test accuracy is {rho} to {rho}" in html
+    assert "is – to –" in explorer.explorer_html(fewer[:1]), "digits have no networks with many settings"
+    assert "No tables of the second study are here." in explorer.explorer_html([])
+
+
 def test_every_class_has_a_style(html):
     named = set(re.findall(r"\.(nb-[\w-]+)", (STATIC / "book.css").read_text("utf-8")))
     used = {kind for kinds in re.findall(r'class="([^"]+)"', html) for kind in kinds.split()}

@@ -27,7 +27,8 @@ PAGE = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width">
 <link rel="stylesheet" href="{static}/book.css"><script src="{static}/explore.js"></script>
 <style>* {{ box-sizing: border-box }} body {{ margin: 16px; max-width: 760px }} figure {{ margin: 0 }}
-html[data-theme=dark] body {{ background: #121212; color: #ced6dd; --pst-color-background: #121212 }} a {{ color: inherit }}</style></head>
+html[data-theme=dark] body {{ background: #121212; color: #ced6dd; --pst-color-background: #121212 }}
+a {{ color: inherit }}</style></head>
 <body class="bd-content"><main><h1>Plots</h1>{body}</main></body></html>
 """
 CURVES, BOARD, EXPLORER = "#curves", "#board", "#picture-explorer"
