@@ -149,11 +149,16 @@ def test_figures_stand_in_one_column_on_a_phone_with_letters_that_can_be_read(br
 def test_a_figure_gives_its_values(page):
     page.goto(LEADERBOARD)
     with page.expect_download() as download:
-        page.locator("a.nb-data").first.click()
+        page.locator("figure:not(.nb-points) a.nb-data").first.click()
     rows = list(csv.DictReader(io.StringIO(download.value.path().read_text("utf-8"))))
     assert download.value.suggested_filename.endswith(".csv")
     assert len(rows) > 20
     assert set(rows[0]) == {"panel", "kind", "series", "x", "y"}
+    with page.expect_download() as download:
+        page.locator(".nb-points a.nb-data").click()
+    rows = list(csv.DictReader(io.StringIO(download.value.path().read_text("utf-8"))))
+    assert list(rows[0]) == ["x", "y", "low", "high", "text"]
+    assert rows[0]["text"].startswith("linear probe, last layer: place 1 of ")
 
 
 def test_a_table_is_sorted_by_keyboard(page):
