@@ -26,7 +26,8 @@ PAGE = """<!DOCTYPE html>
 <html lang="en" data-theme="{theme}"><head><meta charset="utf-8"><title>Plots</title>
 <meta name="viewport" content="width=device-width">
 <link rel="stylesheet" href="{static}/book.css"><script src="{static}/explore.js"></script>
-<style>* {{ box-sizing: border-box }} body {{ font: 17px DejaVu Sans; margin: 16px; max-width: 760px }} figure {{ margin: 0 }}
+<style>* {{ box-sizing: border-box }} body {{ font: 17px DejaVu Sans; margin: 16px; max-width: 760px }}
+figure {{ margin: 0 }}
 html[data-theme=dark] body {{ background: #121212; color: #ced6dd; --pst-color-background: #121212 }}
 a {{ color: inherit }}</style></head>
 <body class="bd-content"><main><h1>Plots</h1>{body}</main></body></html>
