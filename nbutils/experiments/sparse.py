@@ -7,6 +7,7 @@ and nothing. All see the same examples, as many, whatever their density.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from nbutils.motifs.sparse_settings import CONDITIONS, Schedule, SparseCase, SparseSettings
@@ -21,13 +22,34 @@ __all__ = [
 ]
 
 SEEDS = 5
-# Of every task: samples, samples between checks, fall of the target for a sample, density at the end (five active units
-# for every four motifs), and the coefficients of both penalties; chosen by networks with seeds from 1000 on.
-SMALL_STUDY: Mapping[str, tuple[int, int, float, float, dict[str, float]]] = {
-    "digit_circle_small": (163_840, 2_048, 1.25e-5, 1.1e-3, {"L1": 1e-3, "KL": 0.1}),
-    "token_lines": (65_536, 1_024, 4e-5, 1.4e-3, {"L1": 1e-3, "KL": 0.1}),
-    "tone_lines": (40_960, 1_024, 4e-5, 8.6e-3, {"L1": 1e-3, "KL": 0.1}),
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How networks of the small study are trained on a task; chosen by networks with seeds from 1000 on.
+
+    Attributes:
+        samples: that each sees.
+        schedule: of density, which ends where five units are active for every four motifs.
+        rate: of Adam.
+    """
+
+    samples: int
+    schedule: Schedule
+    rate: float = 3e-3
+
+    @property
+    def training(self) -> dict[str, Any]:
+        """What all conditions share."""
+        return {"samples": self.samples, "schedule": self.schedule, "rate": self.rate}
+
+
+SMALL_STUDY: Mapping[str, Plan] = {
+    "digit_circle_small": Plan(131_072, Schedule(every=2_048, fall=1e-5, start=0.1, stop=1.1e-3), 5e-3),
+    "token_lines": Plan(98_304, Schedule(every=2_048, fall=1e-5, start=0.1, stop=1.4e-3), 5e-3),
+    "tone_lines": Plan(40_960, Schedule(every=1_024, fall=4e-5, stop=8.6e-3)),
 }
+PENALTIES = {"L1": 1e-3, "KL": 0.1}  # coefficients of both penalties, one each
 FULL = "digit_circle"
 FULL_SAMPLES, FULL_DENSITY = 4_000_000, 2.2e-4
 
@@ -51,12 +73,11 @@ def sparse_cases(datasets: Sequence[str] | None = None, seeds: int = SEEDS) -> l
     for task in SMALL_STUDY if datasets is None else datasets:
         if task not in SMALL_STUDY:
             raise ValueError(f"datasets must be among {', '.join(SMALL_STUDY)}, received {shown(task)}")
-        samples, every, fall, stop, penalties = SMALL_STUDY[task]
-        schedule = Schedule(every=every, fall=fall, stop=stop)
+        plan = SMALL_STUDY[task]
         for seed in range(seeds):
             for condition in CONDITIONS:
-                own = {"condition": condition, "seed": seed, "penalty": penalties.get(condition, 0.0)}
-                found.append(SparseCase(SparseSettings(task, samples=samples, schedule=schedule, **own)))
+                own = {"condition": condition, "seed": seed, "penalty": PENALTIES.get(condition, 0.0)}
+                found.append(SparseCase(SparseSettings(task, **own, **plan.training)))
     return found
 
 

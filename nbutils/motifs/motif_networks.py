@@ -32,10 +32,58 @@ class DenseUnits(nn.Module):
         return self.relu(self.norm(inputs))
 
 
+class CircleOrder(nn.Module):
+    """What follows a word around a circle, one channel at a time, in the same way for all channels.
+
+    Of each channel it sees how strong it is, at which angle it stands from the word before and from the first one
+    (cosine and sine, around the mean place of the channels, weighted by strength), how far it stands for either, and
+    numbers of its own. Where a word is, is a mean over channels with weights that are learned.
+    """
+
+    def __init__(self, channels: int, words: int, hidden: int = 32, own: int = 8) -> None:
+        super().__init__()
+        self.words = words
+        self.stands_for = nn.Parameter(0.4 * torch.randn(words + 1, channels))
+        self.own = nn.Parameter(0.5 * torch.randn(channels, own))
+        self.net = nn.Sequential(
+            nn.Linear(8 + own, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 2)
+        )
+        self.spelt = nn.Parameter(0.3 * torch.randn(channels, words))
+
+    def forward(self, seen: torch.Tensor, before: torch.Tensor, first: torch.Tensor) -> torch.Tensor:
+        """Logits of the next word and, last, of the end, shape (examples, words + 1).
+
+        Args:
+            seen: strengths, rows and columns of channels, shape (examples, 3 * channels).
+            before: number of the word before, shape (examples,); `words` at the beginning.
+            first: number of the first word, likewise.
+        """
+        strength, row, column = seen.unflatten(-1, (3, -1)).unbind(dim=-2)
+        share = strength / (strength.sum(dim=-1, keepdim=True) + 1e-6)
+        places = torch.stack([one - (share * one).sum(dim=-1, keepdim=True) for one in (row, column)], dim=-1)
+        directions = places / (places.norm(dim=-1, keepdim=True) + 1e-3)
+        stands_for, known = self.stands_for.softmax(dim=1), [strength]
+        for word in (before, first):
+            weights = stands_for[word]
+            there = (weights[..., None] * directions).sum(dim=1, keepdim=True)
+            known += [(directions * there).sum(dim=-1), _turn(directions, there), weights]
+        begins = (before == self.words).to(seen.dtype)[:, None].expand_as(strength)
+        inputs = torch.stack([*known, begins], dim=-1)
+        told = self.net(torch.cat([inputs, self.own.expand(len(seen), -1, -1)], dim=-1))
+        return torch.cat([told[..., 0] @ self.spelt, told[..., 1].sum(dim=-1, keepdim=True)], dim=-1)
+
+
+def _turn(directions: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Sine of the angle from other directions to these."""
+    return directions[..., 0] * other[..., 1] - directions[..., 1] * other[..., 0]
+
+
 class CircleHead(nn.Module):
     """Spells word by word: from how strong each channel is and where, the word before, and the first word.
 
-    Where a channel is, is the mean of positions, weighted by squared activations. After the last word comes the end.
+    Where a channel is, is the mean of positions, weighted by squared activations. The logits of two nets add up: one
+    sees all channels at once, the other each channel by itself (`CircleOrder`), which makes it easy to learn what an
+    order around a circle is. After the last word comes the end.
     """
 
     def __init__(self, channels: int, words: int, longest: int, hidden: int = 192) -> None:
@@ -48,6 +96,7 @@ class CircleHead(nn.Module):
             nn.ReLU(),
             nn.Linear(hidden, words + 1),
         )
+        self.order = CircleOrder(channels, words)
 
     def features(self, maps: torch.Tensor) -> torch.Tensor:
         """Strength and mean position of each channel, shape (examples, 3 * channels)."""
@@ -63,7 +112,9 @@ class CircleHead(nn.Module):
     def following(self, seen: torch.Tensor, before: torch.Tensor, first: torch.Tensor) -> torch.Tensor:
         """Logits of the next word; the number after the last word is the beginning before, and the end after."""
         known = [one_hot(one, self.words + 1).to(seen.dtype) for one in (before, first)]
-        return self.net(torch.cat([seen, *known], dim=-1))
+        together = self.net(torch.cat([seen, *known], dim=-1))
+        each = self.order(seen.flatten(0, -2), before.flatten(), first.flatten())
+        return together + each.view_as(together)
 
     def loss(self, maps: torch.Tensor, sequences: torch.Tensor) -> torch.Tensor:
         """Cross-entropy of every next word, mean over words and the end, in nats."""

@@ -98,7 +98,7 @@ def test_boxes_hold_the_ink(rules):
 def test_pixels_are_flipped_as_often_as_said(rules):
     draws = draw_circles(rules, np.random.default_rng(6), 400)
     pixels = draws.noise[0].size
-    for rate, noise, chance in zip((ink(rules) / 2, 0.05), draws.noise, rules.chances, strict=True):
+    for rate, noise, chance in zip((ink(rules) / 2, rules.after), draws.noise, rules.chances, strict=True):
         found = (noise < chance).mean()
         assert abs(found - rate) < 5 * math.sqrt(rate * (1 - rate) / pixels) + 1 / 2**16
     clean = render(rules, draws)
@@ -106,7 +106,7 @@ def test_pixels_are_flipped_as_often_as_said(rules):
     bare = render(rules, draws)
     assert bare.inputs.mean() == pytest.approx(ink(rules), rel=0.02), "stamps overlap seldom"
     background = clean.inputs[bare.inputs == 0].mean()
-    before, after = ink(rules) / 2, 0.05
+    before, after = ink(rules) / 2, rules.after
     expected = before * (1 - after) + (1 - before) * after
     assert abs(background - expected) < 5 * math.sqrt(expected / pixels) + 1 / 2**15
     lost = 1 - clean.inputs[bare.inputs == 1].mean()
@@ -137,4 +137,4 @@ def test_pictures_of_a_seed_stay_as_they_are():
     """Whole numbers that any machine must find; a NumPy that drew others would be noticed here."""
     batch = digit_circle.SMALL_CIRCLE.sample(64, 0)
     assert batch.sequences[:2].tolist() == [[0, 5, 1, 3], [1, 5, 2, -1]]
-    assert int(batch.inputs.sum()) == 9572
+    assert int(batch.inputs.sum()) == 5878

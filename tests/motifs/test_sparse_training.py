@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nbutils.motifs.motif_networks import CircleHead, LineHead, build_motif_network
+from nbutils.motifs.motif_networks import CircleHead, CircleOrder, LineHead, build_motif_network
 from nbutils.motifs.sparse_settings import CONDITIONS, PLANS, Schedule, SparseSettings, adapt
 from nbutils.motifs.sparse_training import SparseTraining, _penalty, train_sparse
 from nbutils.motifs.tasks import TASKS
@@ -99,9 +99,40 @@ def test_words_of_the_circle_are_spelled_one_after_the_other():
         before = seen[..., 3:7].argmax(dim=-1)
         return torch.eye(4)[torch.tensor([follows[i] for i in range(4)])[before]]
 
-    head.net = torch.nn.Module()
-    head.net.forward = net
+    head.net, head.order = torch.nn.Module(), torch.nn.Module()
+    head.net.forward, head.order.forward = net, lambda seen, before, first: torch.zeros(len(seen), 4)
     assert head.spell(torch.rand(2, 1, 5, 5)).tolist() == [[2, 0, -1, -1]] * 2
+
+
+def test_what_is_seen_of_channels_around_a_circle():
+    """Channels at the right, the top and the left of a circle, of which the first one stands for word 0."""
+    order = CircleOrder(channels=3, words=2)
+    order.stands_for.data = torch.tensor([[50.0, 0, 0], [0, 50, 0], [0, 0, 0]])
+    inputs = []
+    order.net.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
+    places = torch.tensor([[0.5, 0.5, 0.5, 0, -0.75, 0, 0.5, 0, -0.5]])  # strengths, rows, columns
+    logits = order(torch.cat([places, places]), torch.tensor([0, 2]), torch.tensor([1, 2]))
+    assert logits.shape == (2, 3)
+    seen = inputs[0][0, :, :8].detach()
+    angle = np.arctan2(0.25, 0.5)  # of both lower channels, from the mean place, which lies a quarter above them
+    assert torch.allclose(seen[:, 0], torch.full((3,), 0.5))
+    assert np.allclose(seen[:, 1].numpy(), [1, -np.sin(angle), np.cos(np.pi - 2 * angle)], atol=0.01)
+    assert np.allclose(seen[:, 2].numpy(), [0, -np.cos(angle), np.sin(np.pi - 2 * angle)], atol=0.01)
+    assert torch.allclose(seen[:, 3], torch.tensor([1.0, 0, 0]))
+    assert torch.allclose(seen[:, 6], torch.tensor([0.0, 1, 0]))
+    assert inputs[0][:, :, 7].tolist() == [[0, 0, 0], [1, 1, 1]], "the second one begins"
+
+
+def test_the_order_of_a_circle_does_not_depend_on_how_it_is_turned():
+    order = CircleOrder(channels=4, words=4)
+    angles, before, first = np.array([0.3, 2.0, 3.5, 5.0]), torch.tensor([1]), torch.tensor([0])
+
+    def seen(turned):
+        places = [np.full(4, 0.5), np.sin(angles + turned), np.cos(angles + turned)]
+        return order(torch.tensor(np.concatenate(places)[None], dtype=torch.float32), before, first)
+
+    assert torch.allclose(seen(0.0), seen(1.3), atol=1e-4)
+    assert not torch.allclose(seen(0.0), order(torch.rand(1, 12), before, first), atol=1e-2)
 
 
 def test_place_of_a_channel():
