@@ -285,7 +285,7 @@ def _experiment(options: argparse.Namespace) -> int:
         return 0
     options.into.mkdir(parents=True, exist_ok=True)
     with Reporter(jobs, what="networks") as progress:
-        table = compute_cases(trials, path, experiment.rows, jobs, progress)
+        table = compute_cases(trials, path, experiment.rows, jobs, progress, experiment_trials(options.experiment))
     first = table.drop_duplicates("settings")  # a network as it was trained, before its other states
     failed, degenerate = int((first["reason"] != "").sum()), int((first["degenerate"] == 1).sum())
     print(f"Table: {path}: {len(first)} networks, {failed} failed, {degenerate} degenerate.")

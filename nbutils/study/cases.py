@@ -82,29 +82,32 @@ def compute_cases(
     rows: Rows,
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    design: Sequence[Case] = (),
 ) -> pd.DataFrame:
     """Make what a table lacks, and write it as cases finish.
 
     Args:
-        cases: a design, in the order of importance.
-        path: of the table. Rows of cases that are no part of the design are refused, not dropped.
+        cases: to be made, in the order of importance.
+        path: of the table. Rows of cases that are neither among these nor part of the design are refused, not dropped.
         rows: what makes the rows of a case; a table has all of them or none.
         jobs: processes; None means one per core.
         progress: called with (finished, missing).
+        design: the whole of which cases are some.
 
     Returns:
-        The table, in the order of the design.
+        The table, in the order of the design, then of cases.
 
     Raises:
         ValueError: the table is damaged, or holds rows that the design lacks.
         RuntimeError: a case was cut off three times; what finished is kept.
     """
-    known, missing = {one.settings for one in cases}, missing_cases(cases, path)
-    if is_file(path) and (foreign := set(read_cases(path)["settings"]) - known):
+    whole = list(dict.fromkeys(one.settings for one in (*design, *cases)))
+    missing = missing_cases(cases, path)
+    if is_file(path) and (foreign := set(read_cases(path)["settings"]) - set(whole)):
         raise ValueError(
             f"{path} holds {len(foreign)} networks that are no part of this experiment; write into another folder"
         )
-    work, save = partial(_make, rows), partial(_write, cases, missing, path, rows)
+    work, save = partial(_make, rows), partial(_write, whole, missing, path, rows)
     run_stacks(work, [(one,) for one in missing], jobs or default_jobs(), rows.__module__, progress, save)
     return read_cases(path)
 
@@ -119,8 +122,8 @@ def _is_there(case: Case, rows: Rows) -> bool:
     return record is not None and record["code"] == code_digest(_name(rows))
 
 
-def _write(cases: Sequence[Case], missing: Sequence[Case], path: Path, rows: Rows) -> None:
-    """The rows that were there, and of those that were missing what the store has by now; in the design's order."""
+def _write(whole: Sequence[str], missing: Sequence[Case], path: Path, rows: Rows) -> None:
+    """The rows that were there, and of those that were missing what the store has by now; in the order of the whole."""
     there = [one for one in missing if _is_there(one, rows)]
     made = pd.DataFrame([row for one in there for row in kept_rows(one, rows)])
     if is_file(path):
@@ -128,7 +131,7 @@ def _write(cases: Sequence[Case], missing: Sequence[Case], path: Path, rows: Row
         made = pd.concat([held[~held["settings"].isin(set(made.get("settings", ())))], made], ignore_index=True)
     if made.empty:
         return
-    place = {one.settings: number for number, one in enumerate(cases)}
+    place = {settings: number for number, settings in enumerate(whole)}
     made = made.sort_values("settings", key=lambda column: column.map(place), kind="stable", ignore_index=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, made.to_parquet(index=False, compression="zstd"))

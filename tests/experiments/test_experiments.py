@@ -187,6 +187,15 @@ def test_interrupted_work_is_in_the_table(tmp_path):
     assert len(compute_cases(design, path, trial_rows, jobs=1)) == 3
 
 
+def test_part_of_a_design_is_added_to_its_table(tmp_path):
+    path, design = tmp_path / "part.parquet", small(3)
+    compute_cases(design[2:], path, trial_rows, jobs=1)
+    with pytest.raises(ValueError, match="no part of this experiment"):
+        compute_cases(design[:1], path, trial_rows, jobs=1)
+    table = compute_cases(design[:1], path, trial_rows, jobs=1, design=design)
+    assert table["settings"].tolist() == [design[0].settings, design[2].settings]
+
+
 def test_a_table_of_something_else_is_not_written_over(tmp_path):
     path = tmp_path / "other.parquet"
     compute_cases(small(1), path, trial_rows, jobs=1)
