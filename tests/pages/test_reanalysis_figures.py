@@ -75,7 +75,7 @@ def compared(cells, series):
         )
         page = SimpleNamespace(show=lambda drawn, *words: None)
         names = {"np": np, "pd": pd, "nb": taken, "reconstruction": reconstruction, "page": page, "results": None}
-        return cells("reconstruction", "24", "24b", "24c", "25", "28", **names)
+        return cells("reconstruction", "24", "25", "28", **names)
 
     return run
 
