@@ -13,6 +13,7 @@ from nbutils.runs.penalties import (
     PENALTIES,
     block_firing_entropy,
     cofiring_weights,
+    firing_modularity,
     selectivity_of,
     soft_firing,
     soft_modularity,
@@ -22,6 +23,9 @@ from nbutils.runs.spec import RunSpec
 from nbutils.second.candidates import CANDIDATES
 
 RNG = np.random.default_rng(0)
+
+
+SHARES = torch.from_numpy(RNG.dirichlet(np.ones(3), size=9))  # of nine neurons in three communities
 
 
 def activations(examples=40, neurons=9):
@@ -42,6 +46,16 @@ def test_weights_are_the_positive_part_of_the_covariance():
     covariance = np.cov(firing.numpy().T, bias=True)
     np.fill_diagonal(covariance, 0)
     assert np.allclose(cofiring_weights(firing).numpy(), np.maximum(covariance, 0))
+
+
+def test_modularity_of_firing_is_that_of_its_weights():
+    firing = soft_firing(activations()).requires_grad_()
+    slow, fast = soft_modularity(cofiring_weights(firing), SHARES), firing_modularity(firing, SHARES)
+    assert fast.item() == pytest.approx(slow.item())
+    slopes = [torch.autograd.grad(one, firing)[0] for one in (slow, fast)]
+    assert torch.allclose(*slopes, atol=1e-12)
+    assert slopes[0].abs().max() > 1e-4
+    assert float(firing_modularity(torch.full((5, 9), 0.5), SHARES.float())) == 0
 
 
 def test_soft_firing_cares_for_order_and_distance_not_for_size():
@@ -79,10 +93,11 @@ def test_selectivity_is_that_of_the_whole_batch():
     "measure",
     [
         lambda values: soft_modularity(cofiring_weights(soft_firing(values)), torch.eye(3).double().repeat(3, 1)),
+        lambda values: firing_modularity(soft_firing(values), SHARES),
         lambda values: block_firing_entropy(soft_firing(values), torch.arange(6).reshape(2, 3)),
         lambda values: selectivity_of(values.abs(), torch.arange(12) % 3),
     ],
-    ids=["modularity", "entropy", "selectivity"],
+    ids=["modularity", "slopes of modularity", "entropy", "selectivity"],
 )
 def test_slopes_are_those_of_finite_differences(measure):
     assert torch.autograd.gradcheck(measure, activations(12).requires_grad_(), eps=1e-6, atol=1e-5)
