@@ -116,8 +116,8 @@ def soft_modularity(weights: Tensor, partition: Tensor) -> Tensor:
 def firing_modularity(firing: Tensor, partition: Tensor) -> Tensor:
     """Modularity of soft firing, `soft_modularity(cofiring_weights(firing), partition)`, with slopes written out.
 
-    With p_i the row of neuron i in the partition, s_c = d_c / 2m and w = sum_c w_c / 2m, the slope of Q in W_ij and W_ji
-    together is 2 (p_i p_j - w - (p_i + p_j) s + 2 s s) / 2m. Same number, same slopes, in about half the time.
+    With p_i the row of neuron i in the partition, s_c = d_c / 2m and w = sum_c w_c / 2m, the slope of Q in W_ij and
+    W_ji together is 2 (p_i p_j - w - (p_i + p_j) s + 2 s s) / 2m. Same number, same slopes, in about half the time.
 
     Args:
         firing: shape (examples, neurons).
