@@ -16,8 +16,10 @@ PY    := .venv/bin/python
 STUDY := --datasets $(DATASETS) --seeds $(SEEDS) --epochs $(EPOCHS) $(if $(JOBS),--jobs $(JOBS))
 HTML  := book/_build/html/index.html
 
-# Two workers with a core each: threads that wait for a core that another worker has only burn it.
-PYTEST := NBUTILS_JOBS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist worksteal
+# Two workers with a core each: threads that wait for a core that another worker has only burn it. Hundreds of processes
+# start, each of which would compile the package again if no bytecode were kept.
+ALONE  := NBUTILS_JOBS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
+PYTEST := $(ALONE) $(PY) -m pytest -n 2 --dist worksteal
 define CHECKS
 $(PY) -m ruff check .
 $(PY) -m ruff format --check .

@@ -150,19 +150,35 @@ def require_fit(dataset: str) -> Dataset:
 def forecast(networks: Sequence[Network], studies: Sequence[Tables]) -> float:
     """Seconds of one processor that networks will take, from what others of their design took; NaN if nobody knows.
 
-    Networks of a design that nobody has trained are taken for the mean of all others.
+    Training takes longer with more images, measuring does not. Networks of a kind (`mlp`, `vgg`, ...) and design that
+    nobody has trained are taken for the mean of all designs of their kind, or of all kinds.
 
     Args:
         networks: those to come.
         studies: tables of finished studies, on the machine that made them.
     """
+    if not studies:
+        return float("nan")
     rows = []
     for tables in studies:
+        made = tables.networks
         measuring = 2 * tables.costs.groupby("run")["seconds"].sum()  # the two halves cost as much as the whole
-        spent = tables.networks["seconds"] + tables.networks["run"].map(measuring).fillna(0)
-        rows.append(pd.DataFrame({"design": tables.networks["designs"].str.split("+").str[0], "seconds": spent}))
-    known = pd.concat(rows).groupby("design")["seconds"].mean() if rows else pd.Series(dtype=float)
-    return float(sum(known.get(one.designs[0], known.mean()) for one in networks))
+        kinds = {"kind": made["model"].map(_kind), "design": made["designs"].str.split("+").str[0]}
+        spent = {"image": made["seconds"] / made["images"], "measuring": made["run"].map(measuring).fillna(0)}
+        rows.append(pd.DataFrame(kinds | spent))
+    table = pd.concat(rows)
+    spent = [table.groupby(by)[["image", "measuring"]].mean() for by in (["kind", "design"], "kind", lambda _: "any")]
+    total = 0.0
+    for one in networks:
+        kind, images = _kind(one.run.model), one.run.examples or len(load_dataset(one.run.dataset).train_true)
+        keys = zip(spent, ((kind, one.designs[0]), kind, "any"), strict=True)
+        known = next(means.loc[key] for means, key in keys if key in means.index)
+        total += images * known["image"] + known["measuring"]
+    return float(total)
+
+
+def _kind(model: str) -> str:
+    return model.partition(":")[0]
 
 
 def missing_networks(
@@ -197,7 +213,8 @@ def _lacked(networks: Sequence[Network], designs: Sequence[str], there: set[str]
 def time_left(missing: Sequence[Network], jobs: int) -> float:
     """Seconds until networks that are missing will be there, learned from the committed tables."""
     root = Path(__file__).parents[2]
-    studies = [read_tables(root / SECOND / name) for name in committed_second(root)]
+    folders = [root / where / name for where in (SECOND, OTHERS) for name in committed_second(root, where)]
+    studies = [read_tables(folder) for folder in folders]
     return forecast(missing, studies) / min(jobs, max(1, len(missing)))
 
 

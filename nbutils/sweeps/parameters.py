@@ -485,7 +485,7 @@ def _content(notebook: Path) -> dict[str, Any]:
 
 def _check_cells(notebook: Path, content: dict[str, Any]) -> None:
     """Refuse cells that are none, and parameters in several places: the later ones would undo what is given."""
-    import nbformat
+    from nbutils.sweeps.lean import nbformat
 
     try:
         with warnings.catch_warnings():

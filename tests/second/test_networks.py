@@ -195,6 +195,7 @@ def test_an_unknown_architecture_is_refused_by_name():
         networks_of("digits", architecture="rnn")
 
 
+@pytest.mark.release
 @pytest.mark.slow(25)
 def test_other_architectures_take_the_same_way_to_answers(tmp_path):
     """A few small transformers, measured, answered and judged; measures that they lack are left out."""

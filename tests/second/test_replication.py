@@ -113,6 +113,7 @@ def test_a_data_set_brought_by_hand(by_hand, few, tmp_path, monkeypatch, capsys)
         replicate("digits", folder, ["grid"], quick=True, add=True, jobs=1)
 
 
+@pytest.mark.release
 @pytest.mark.slow(10)
 def test_costly_measures_are_added_to_networks_that_tables_hold_without_them(own_store, tmp_path, monkeypatch):
     plain = [one for one in networks_of("digits", quick=True) if "grid" in one.designs][:3]
@@ -253,13 +254,17 @@ def test_time_is_learned_from_tables(by_hand, few):
     networks = [one for one in networks_of(by_hand, quick=True) if "small" in one.designs]
     assert np.isnan(forecast(networks, []))
     paper = replace(networks[0], designs=("paper",))
-    row = {"run": "a", "designs": "small", "seconds": 3.0}
+    images = networks[0].run.examples
+    row = {"run": "a", "designs": "small", "seconds": 3.0, "model": "mlp:8", "images": images}
     costs = pd.DataFrame([("a", "graph", 1.0), ("a", "probe", 0.5)], columns=["run", "entry", "seconds"])
     none = pd.DataFrame()
     known = replication.Tables(pd.DataFrame([row]), none, none, costs)
-    assert forecast(networks, [known]) == pytest.approx(len(networks) * (3 + 2 * 1.5))
+    wanted = sum(3 * one.run.examples / images + 2 * 1.5 for one in networks)
+    assert forecast(networks, [known]) == pytest.approx(wanted)
     assert forecast([replace(networks[0], designs=("small", "grid"))], [known]) == pytest.approx(6)
     assert forecast([paper], [known]) == pytest.approx(6), "no such network was trained: it is taken for the mean"
+    many = replace(networks[0], run=networks[0].run.model_copy(update={"examples": 4 * images, "model": "vgg:8-8"}))
+    assert forecast([many], [known]) == pytest.approx(4 * 3 + 2 * 1.5), "training takes longer, measuring does not"
 
 
 def test_the_rules_are_those_of_their_commit(root, tmp_path):

@@ -196,10 +196,10 @@ def test_a_worker_with_another_torch_refuses(
     assert executed(tmp_path) == [], "nothing was computed"
 
 
-def test_nobody_there_is_one_sentence(write_notebook, write_sweep, nbutils_cli, own_store, monkeypatch):
+def test_nobody_there_is_one_sentence(write_notebook, write_sweep, command, own_store, monkeypatch):
     monkeypatch.setattr("nbutils.support.workers.PATIENCE", (1, 1))
     write_notebook(RECORD)
-    done = nbutils_cli("sweep", write_sweep(grid={"x": [1]}), "--scheduler", "tcp://127.0.0.1:9")
+    done = command("sweep", write_sweep(grid={"x": [1]}), "--scheduler", "tcp://127.0.0.1:9")
     assert done.returncode == 2
     assert "error: scheduler: no Dask scheduler answers at 'tcp://127.0.0.1:9'" in done.stderr
     assert "Traceback" not in done.stderr

@@ -204,16 +204,16 @@ def test_an_edited_nbutils_outdates_what_it_computes_and_nothing_else(
     write_notebook, write_sweep, start_sweep, tmp_path, own_store, root
 ):
     copy = tmp_path / "nbutils"  # `python -m nbutils` in this folder takes the copy
-    shutil.copytree(root / "nbutils", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    write_notebook(log(tmp_path), RECORD, "import nbutils as nb\nnb.binned_entropy")
+    shutil.copytree(root / "nbutils", copy)  # with what is compiled already
+    write_notebook(log(tmp_path), RECORD, "import nbutils as nb\nnb.interval_text")
     file = write_sweep(grid={"x": [1, 2]}, seeds=1, fixed={"y": 0.5})
     assert "2 finished, 0 cached" in start_sweep(file).finish()[1]
     progress = copy / "support/progress.py"
     progress.write_text(progress.read_text().replace(" cached", " kept"))
-    entropy = copy / "entropy.py"
-    entropy.write_text("# a comment\n" + entropy.read_text() + "\nADDED = 1\n")
+    display = copy / "support/display.py"
+    display.write_text("# a comment\n" + display.read_text() + "\nADDED = 1\n")
     assert "0 finished, 2 cached" in start_sweep(file).finish()[1], "nothing that the notebook uses has changed"
-    entropy.write_text(entropy.read_text() + "\nbinned_entropy = binned_entropy\n")
+    display.write_text(display.read_text() + "\ninterval_text = interval_text\n")
     assert "2 finished, 0 cached" in start_sweep(file).finish()[1]
 
 
@@ -261,8 +261,10 @@ def test_many_runs_killed_five_times(seeds, write_notebook, write_sweep, start_s
     times = Counter(executed(tmp_path))
     assert set(times) == {(x, seed) for x in range(20) for seed in range(seeds)}
     assert sum(times.values()) <= 20 * seeds + len(KILLS) * 2, "only what was cut off was done again"
-    disturbed = table(tmp_path)
+    if seeds == 2:
+        return  # before a release the whole table is held against one of a sweep that nothing disturbed
 
+    disturbed = table(tmp_path)
     monkeypatch.setenv("NBUTILS_STORE", str(tmp_path / "other-store"))
     (tmp_path / "runs").rename(tmp_path / "disturbed")
     assert start_sweep(file).finish(900)[0] == 0

@@ -74,7 +74,6 @@ assert "silent images" in set(between_run_table(results.noise_grid(), draws=20)[
 def test_a_new_measure_is_in_every_table(changed):
     run = changed("A new measure")
     run("-c", MEASURE)
-    run("-m", "pytest", "-q", "-p", "no:cacheprovider", "nbutils/measures.py", "tests/core/test_measures.py")
 
 
 TRAINING = """
@@ -157,8 +156,6 @@ def test_a_new_page_is_executed_and_in_the_book(changed, tmp_path):
     page = nbformat.read(tmp_path / "project/book/pages/silence/silence.ipynb", as_version=4)
     shown = [o for cell in page.cells if cell.cell_type == "code" for o in cell.outputs]
     assert any("Training is" in o.get("data", {}).get("text/html", "") for o in shown)
-    rules = ("tests/notebooks/test_templates.py", "-k", "silence and not runs")
-    run("-m", "pytest", "-q", "-p", "no:cacheprovider", *rules)
 
 
 TESTS = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "-k", "not tracked")  # the copy is no repository
