@@ -167,12 +167,12 @@ def forecast(networks: Sequence[Network], studies: Sequence[Tables]) -> float:
         spent = {"image": made["seconds"] / made["images"], "measuring": made["run"].map(measuring).fillna(0)}
         rows.append(pd.DataFrame(kinds | spent))
     table = pd.concat(rows)
-    spent = [table.groupby(by)[["image", "measuring"]].mean() for by in (["kind", "design"], "kind", lambda _: "any")]
+    means = [table.groupby(by)[["image", "measuring"]].mean() for by in (["kind", "design"], "kind", lambda _: "any")]
     total = 0.0
     for one in networks:
         kind, images = _kind(one.run.model), one.run.examples or len(load_dataset(one.run.dataset).train_true)
-        keys = zip(spent, ((kind, one.designs[0]), kind, "any"), strict=True)
-        known = next(means.loc[key] for means, key in keys if key in means.index)
+        keys = zip(means, ((kind, one.designs[0]), kind, "any"), strict=True)
+        known = next(mean.loc[key] for mean, key in keys if key in mean.index)
         total += images * known["image"] + known["measuring"]
     return float(total)
 
