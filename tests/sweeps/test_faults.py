@@ -172,6 +172,7 @@ def test_damaged_outputs_are_written_again_and_damaged_results_computed_again(
     assert not half.exists()
 
 
+@pytest.mark.release
 def test_two_sweeps_over_overlapping_grids_at_once(write_notebook, write_sweep, start_sweep, tmp_path, own_store):
     write_notebook(log(tmp_path), SLEEP, RECORD)
     one = write_sweep("one", grid={"x": [1, 2, 3, 4]}, seeds=1, fixed={"y": 0.5})
