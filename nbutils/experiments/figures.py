@@ -320,7 +320,7 @@ def motif_errors_figure(last: pd.DataFrame, published: Mapping[str, float]) -> F
     interval.
 
     Args:
-        last: last looks at networks.
+        last: last looks at networks, `task` as a panel is to be titled.
         published: confusion errors by condition, drawn as bars beside the networks.
     """
     tasks = list(dict.fromkeys(last["task"]))
@@ -333,7 +333,7 @@ def motif_errors_figure(last: pd.DataFrame, published: Mapping[str, float]) -> F
                     _dots(ax, row, values, colour)
                 if condition in published:
                     ax.plot([published[condition]] * 2, [row - 0.35, row + 0.35], color=INK, lw=1)
-            ax.set_title(task.replace("_", " "), fontsize=9.5)
+            ax.set_title(task, fontsize=9.5)
             ax.set(yticks=range(len(CONDITION_LINES)), yticklabels=list(CONDITION_LINES), xlim=(-0.03, 1))
         axes[0][0].set_ylim(len(CONDITION_LINES) - 0.5, -0.5)
         fig.supxlabel("confusion error", fontsize=9)

@@ -13,6 +13,7 @@ import pandas as pd
 from nbutils.evaluation.words import Estimate, inner_level, judge, t_interval
 from nbutils.experiments.effects import estimate_of, holm_adjusted, paired, paired_p_value
 from nbutils.study.cases import read_cases
+from nbutils.support.display import interval_text
 from nbutils.support.files import is_file
 from nbutils.support.provenance import digest_of
 
@@ -24,6 +25,7 @@ __all__ = [
     "read_looks",
     "sound_networks",
     "sparse_verdicts",
+    "told_effects",
     "told_words",
     "trace_table",
 ]
@@ -163,6 +165,25 @@ def trace_table(table: pd.DataFrame) -> pd.DataFrame:
         own = pd.DataFrame(json.loads(row.trace))
         parts.append(own.assign(task=row.task, condition=row.condition, seed=row.seed))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def told_effects(verdicts: pd.DataFrame) -> str:
+    """Effects of a question in words, conditions of a task together that have the same word.
+
+    Args:
+        verdicts: rows of one question, see `sparse_verdicts`, with tasks as they are to be called.
+
+    Examples:
+        >>> row = {"condition": "none", "effect": 0.3, "low": np.nan, "high": np.nan, "word": "undecided"}
+        >>> told_effects(pd.DataFrame([{"task": "lines", **row}, {"task": "lines", **row, "condition": "ST"}]))
+        'on lines: nothing 0.30, ST 0.30, **undecided**'
+    """
+    parts = []
+    for (task, word), own in verdicts.groupby(["task", "word"], sort=False):
+        each = own.replace({"condition": {"none": "nothing"}}).itertuples()
+        told = ", ".join(f"{row.condition} {interval_text(row.effect, row.low, row.high)}" for row in each)
+        parts.append(f"on {task}: {told}, **{word}**")
+    return "; ".join(parts) or "no network yet"
 
 
 def told_words(verdicts: pd.DataFrame) -> str:

@@ -163,12 +163,12 @@ def _draw(rules: CircleRules, rng: np.random.Generator, count: int) -> MotifBatc
     return render(rules, draw_circles(rules, rng, count))
 
 
-def _task(name: str, rules: CircleRules) -> MotifTask:
+def _task(name: str, title: str, rules: CircleRules) -> MotifTask:
     words = tuple(DIGITS)
     pixels = f"{rules.size} x {rules.size} pixels"
     about = f"{rules.fewest} to {rules.most} digits on a circle, {pixels}; clockwise, beginning with the smallest"
-    return MotifTask(name, about, words, words, (rules.size, rules.size), rules.most, partial(_draw, rules))
+    return MotifTask(name, title, about, words, words, (rules.size, rules.size), rules.most, partial(_draw, rules))
 
 
-DIGIT_CIRCLE = _task("digit_circle", LARGE)
-SMALL_CIRCLE = _task("digit_circle_small", SMALL)
+DIGIT_CIRCLE = _task("digit_circle", "digits on a large circle", LARGE)
+SMALL_CIRCLE = _task("digit_circle_small", "digits on a circle", SMALL)

@@ -167,7 +167,8 @@ class MotifTask:
     """A task whose motifs, and their places, are known.
 
     Attributes:
-        name: by which it is called.
+        name: by which code calls it.
+        title: by which a page calls it.
         about: what inputs and target are, in one sentence.
         alphabet: names of the motifs, by number.
         words: names of what sequences are made of, by number; motifs come first, under their own numbers.
@@ -177,6 +178,7 @@ class MotifTask:
     """
 
     name: str
+    title: str
     about: str
     alphabet: tuple[str, ...]
     words: tuple[str, ...]

@@ -148,6 +148,7 @@ def _draw(rng: np.random.Generator, count: int) -> MotifBatch:
 
 TOKEN_LINES = MotifTask(
     "token_lines",
+    "lines of tokens",
     "a line of tokens with fractions and powers, 20 x 56 pixels, 2 % of them flipped; the source that typesets it",
     ALPHABET,
     WORDS,

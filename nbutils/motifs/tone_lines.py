@@ -204,6 +204,7 @@ def _draw(rng: np.random.Generator, count: int) -> MotifBatch:
 
 TONE_LINES = MotifTask(
     "tone_lines",
+    "lines of tones",
     "2 to 5 made-up syllables in noise, 1.6 s as a log spectrogram of 99 frames and 64 bands; the syllables in order",
     ALPHABET,
     ALPHABET,

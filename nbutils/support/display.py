@@ -199,17 +199,17 @@ def format_number(value: float, digits: int = 3) -> str:
 
 @checked
 def interval_text(value: float, low: float, high: float, digits: int = 2) -> str:
-    """An estimate and its interval for a table, which breaks only between the two.
+    """An estimate and its interval, where it has one, for a table; breaks only between the two.
 
     Examples:
         >>> interval_text(-0.25, -0.5, 0.125)
         '−0.25 (−0.50\\xa0to\\xa00.12)'
-        >>> interval_text(*[float("nan")] * 3)
-        '–'
+        >>> interval_text(0.25, float("nan"), float("nan"))
+        '0.25'
     """
     value, low, high, digits = float(value), float(low), float(high), as_count(digits, "digits", 0, MOST_DIGITS)
-    if np.isnan([value, low, high]).all():
-        return format_number(value)
+    if np.isnan([low, high]).all():
+        return format_number(value, digits)
     first, *limits = (format_number(x, digits) for x in (value, low, high))
     return f"{first} ({BETWEEN.join(limits)})"
 

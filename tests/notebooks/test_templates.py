@@ -92,6 +92,14 @@ def test_more_prose_than_code(name, house):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_no_figure_is_made_and_not_shown(name):
+    """A page shows the last expression of a cell, and none inside a branch or a loop."""
+    blocks = [n for c in code_cells(name) for n in ast.walk(ast.parse(c.source)) if isinstance(n, ast.If | ast.For)]
+    lost = [ast.unparse(n) for block in blocks for n in block.body + block.orelse if isinstance(n, ast.Expr)]
+    assert not [told for told in lost if re.match(r"(nb|page)\.(show|say|fold|callout)", told)]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_an_exercise_has_a_solution_that_is_checked(name):
     """Folded away, right below the question, and executed with the page."""
     cells = read(name).cells
