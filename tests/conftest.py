@@ -107,6 +107,14 @@ def house(root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return import_module("house")
 
 
+@pytest.fixture(scope="module")
+def explorer() -> Iterator[ModuleType]:
+    """The module that draws the explorer of networks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "book/_ext")
+        yield import_module("explorer")
+
+
 @pytest.fixture
 def execute_page(warm_server: None, root: Path, tmp_path: Path) -> Callable[..., Outcome]:
     """Execute a template as a sweep does, in a warm kernel that works in the test's folder."""

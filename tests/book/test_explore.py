@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +16,6 @@ from nbutils.second.answers import course, sound, values_of
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "book/_static"
 pytestmark = pytest.mark.slow(5)
-
-
-@pytest.fixture(scope="module")
-def explorer() -> Iterator:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "book/_ext")
-        yield import_module("explorer")
 
 
 @pytest.fixture(scope="module")

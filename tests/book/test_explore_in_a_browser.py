@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +33,6 @@ a {{ color: inherit }}</style></head>
 """
 CURVES, BOARD, EXPLORER = "#curves", "#board", "#picture-explorer"
 pytestmark = pytest.mark.slow(8)
-
-
-@pytest.fixture(scope="module")
-def explorer() -> Iterator:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "book/_ext")
-        yield import_module("explorer")
 
 
 @pytest.fixture(scope="module")
