@@ -82,6 +82,12 @@ def test_numbers_of_the_protocol_stand_on_the_page():
     assert {"kmnist", "plantvillage", "cifar10"} == set(FRESH)
 
 
+def test_the_page_shows_three_tables_at_most():
+    in_sight = re.sub(r"<details.*?</details>", "", PAGE, flags=re.DOTALL)
+    assert len(re.findall(r"^\| ---", in_sight, re.MULTILINE)) <= 3
+    assert PAGE.count("<details") == PAGE.count("</details>") == PAGE.count("<summary>")
+
+
 def test_the_digest_changes_with_any_threshold(monkeypatch):
     before = rules_digest()
     monkeypatch.setattr(questions, "QUESTIONS", (replace(QUESTIONS[0], threshold=0.04), *QUESTIONS[1:]))
