@@ -242,7 +242,7 @@ def dose_figure(
         for ax in axes[-1]:
             ax.set_xlabel("coefficient")
         handles, names = axes[0][0].get_legend_handles_labels()
-        fig.legend(handles, names, ncol=len(names), loc="outside lower center", fontsize=8)
+        fig.legend(handles, names, ncol=3, loc="outside lower center", fontsize=8)  # more would not fit on a phone
         plt.close(fig)
     return fig
 

@@ -136,11 +136,12 @@ def answer_table(verdicts: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row per data set, label condition and pushed measure: effect on accuracy, interval and word `up` and `down`,
-        and `verdict`.
+        and `verdict`, "neither" where that is but both words.
     """
     told = [f"{interval_text(r.effect, r.low, r.high, 3)}, **{r.word}**" for r in verdicts.itertuples()]
     ways = {way: own["told"].to_numpy() for way, own in verdicts.assign(told=told).groupby("direction")}
     first = verdicts.loc[verdicts["direction"] == "up", [*GROUP, "penalty", "verdict"]].reset_index(drop=True)
+    first["verdict"] = first["verdict"].where(first["verdict"].isin(list(SENTENCES)), "neither")
     return first.assign(up=ways["up"], down=ways["down"])[[*GROUP, "penalty", "up", "down", "verdict"]]
 
 

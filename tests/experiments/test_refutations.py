@@ -79,6 +79,7 @@ def test_both_directions_stand_side_by_side(cause_world):
     assert shown["down"][0].startswith(f"−{-first['effect']:.3f} (")
     assert shown["up"][0].endswith("**supported**")
     assert shown["verdict"][0] == "a cause"
+    assert answer_table(verdicts_so_far(cause_world(slope=-0.3)))["verdict"][0] == "neither"
     assert set(answer_table(verdicts_so_far(cause_world(seeds=2)))["up"]) == {f"–, **{WAITING}**"}
 
 
