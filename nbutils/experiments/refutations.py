@@ -260,7 +260,7 @@ def moved_elsewhere(
         level: confidence of the intervals.
 
     Returns:
-        For each of them, a row per choice of :data:`nbutils.experiments.elsewhere.CHOICES` and one for that of the
+        For each of them, a row per choice of `nbutils.experiments.elsewhere.CHOICES` and one for that of the
         verdict: `choice`, `networks`, mean `before`, by how much it `moved` with `low` and `high`.
     """
     columns = {SEEN: column} | {one.title: f"{column}_{name}" for name, one in CHOICES.items()}
