@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
+from textwrap import fill
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -218,13 +219,15 @@ PENALTY_LINES = {
 LINEAR = 0.03  # coefficient up to which the axis is linear, then logarithmic
 
 
-def dose_figure(doses: pd.DataFrame, columns: Sequence[str], titles: Mapping[str, str], level: float = 0.95) -> Figure:
+def dose_figure(
+    doses: pd.DataFrame, columns: Mapping[str, str], titles: Mapping[str, str], level: float = 0.95
+) -> Figure:
     """What penalties do: a row per measure, a column per data set, a line per penalty over its coefficient.
 
     Args:
         doses: with `dataset` and what :func:`nbutils.experiments.causes.dose_table` gives.
-        columns: measures, a row each.
-        titles: data sets by name, a column each.
+        columns: measure -> its name, a row each.
+        titles: data set -> its title, a column each.
         level: confidence of the intervals, which are shaded.
     """
     with figure_style():
@@ -233,13 +236,13 @@ def dose_figure(doses: pd.DataFrame, columns: Sequence[str], titles: Mapping[str
         for row, column in zip(axes, columns, strict=True):
             for ax, dataset in zip(row, titles, strict=True):
                 _dose_panel(ax, doses[doses["dataset"] == dataset], column, level)
-            row[0].set_ylabel(OUTCOMES[column].replace(", ", ",\n"))
+            row[0].set_ylabel(fill(columns[column], 20), fontsize=9)
         for ax, title in zip(axes[0], titles.values(), strict=True):
             ax.set_title(title, fontsize=9.5)
         for ax in axes[-1]:
             ax.set_xlabel("coefficient")
         handles, names = axes[0][0].get_legend_handles_labels()
-        fig.legend(handles, names, ncol=len(names), loc="outside lower center", fontsize=8)
+        fig.legend(handles, names, ncol=3, loc="outside lower center", fontsize=8)  # more would not fit on a phone
         plt.close(fig)
     return fig
 
@@ -247,7 +250,9 @@ def dose_figure(doses: pd.DataFrame, columns: Sequence[str], titles: Mapping[str
 def _dose_panel(ax: Axes, doses: pd.DataFrame, column: str, level: float) -> None:
     for penalty, (colour, dashes) in PENALTY_LINES.items():
         by_dose = doses[doses["condition"] == penalty].groupby("dose")[column]
-        there = by_dose.count()[lambda counts: counts > 1].index
+        there = by_dose.count()[lambda counts: counts > 0].index
+        if there.empty:
+            continue
         means = by_dose.mean()[there]
         ends = [t_interval(by_dose.get_group(dose).dropna(), level) for dose in there]
         ax.plot(there, means, dashes, color=colour, lw=1.4, label=penalty)

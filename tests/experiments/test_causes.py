@@ -127,9 +127,10 @@ def test_no_effect_is_seldom_called_one():
 
 def test_the_figure_has_a_line_per_penalty_through_the_means():
     doses = dose_table(world(slope=0.2)).assign(dataset="d")
-    figure = dose_figure(doses, ["modularity", "accuracy"], {"d": "D"})
+    figure = dose_figure(doses, {"modularity": "Q", "accuracy": "accuracy"}, {"d": "D"})
     (first,), (second,) = np.array(figure.axes).reshape(2, 1)
     assert (first.get_title("left"), second.get_xlabel()) == ("D", "coefficient")
+    assert (first.get_ylabel(), second.get_ylabel()) == ("Q", "accuracy")
     lines = {line.get_label(): line for line in second.lines}
     means = doses[doses["condition"] == "modularity"].groupby("dose")["accuracy"].mean()
     assert {*PUSHED, *CONTROLS} <= set(lines)

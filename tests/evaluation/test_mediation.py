@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nbutils.experiments.mediation import mediate
+from nbutils.evaluation.mediation import mediate
 
 SEEDS, DOSES = 10, 6
 
