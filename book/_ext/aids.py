@@ -22,6 +22,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
+from nbutils.support.display import typeset
 from nbutils.support.provenance import provenance
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +36,7 @@ BEFORE_A_NOUN = re.compile(
     re.IGNORECASE,
 )
 LONGEST = 320  # characters of a meaning that is shown beside the word
+LETTER_BY_LETTER = (nodes.literal, nodes.literal_block, nodes.raw, nodes.math, nodes.math_block, nodes.comment)
 QUIET = (
     nodes.reference,
     nodes.literal,
@@ -146,11 +148,11 @@ def _is_noun(text: str, match: re.Match) -> bool:
     return bool(BEFORE_A_NOUN.search(text[: match.start()])) and not text[match.end() :].startswith(" time")
 
 
-def keep_percent(app: Sphinx, tree: nodes.document, _page: str) -> None:
-    """Let no line end between a number and its percent sign."""
+def typeset_prose(_app: Sphinx, tree: nodes.document, _page: str) -> None:
+    """Minus signs, and no end of a line between a number and its percent sign, as in what notebooks emit."""
     for text in list(tree.findall(nodes.Text)):
-        if re.search(r"\d %", text) and not isinstance(text.parent, nodes.literal | nodes.literal_block | nodes.raw):
-            text.parent.replace(text, nodes.Text(re.sub(r"(?<=\d) %", "\u00a0%", text)))
+        if not isinstance(text.parent, LETTER_BY_LETTER) and (printed := typeset(text)) != text:
+            text.parent.replace(text, nodes.Text(printed))
 
 
 def again_with_the_glossary(_app: Sphinx, env: BuildEnvironment, _new: set, changed: set, _gone: set) -> list[str]:
@@ -220,7 +222,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Sphinx entry point."""
     app.connect("env-get-outdated", again_with_the_glossary)
     app.connect("doctree-read", note_terms)
-    app.connect("doctree-resolved", keep_percent)
+    app.connect("doctree-resolved", typeset_prose)
     app.connect("doctree-resolved", link_terms)
     app.connect("html-page-context", add_foot)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -79,7 +79,7 @@ def roc_figure(table: pd.DataFrame, panels: Mapping[str, Sequence[str]]) -> Figu
             ax.set_title(title, fontsize=9)
             ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="false alarms")
             ax.tick_params(labelsize=8)
-            ax.legend(fontsize=7.5, loc="lower center", bbox_to_anchor=(0.5, -0.62), frameon=False)
+            ax.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.24), frameon=False)
         axes[0][0].set_ylabel("power")
         plt.close(fig)
     return fig

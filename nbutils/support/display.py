@@ -28,6 +28,7 @@ MOST_TWICE = 200_000  # characters of a figure that a page can hold twice, for a
 THOUSANDS = 10_000  # from here on digits of a whole number are grouped
 MOST_DIGITS, MOST_PIXELS = 17, 10_000  # a float has no more decimals to show; no screen is wider
 GREY = "#8a8f98"  # for what is not the point: readable on white and on black
+HEADINGS = {"dataset": "data set", "rho": "ρ"}  # columns that tables of results have, as a page calls them
 INK = "#010203"  # stands for "the page's text colour" until the figure is written
 BETWEEN = "\u00a0to\u00a0"  # does not break
 STYLE = {
@@ -167,9 +168,10 @@ def show_table(
 
     numeric = [pd.api.types.is_numeric_dtype(dtype) for dtype in table.dtypes]
     align = ["right" if n else "left" for n in numeric]
+    headings = [HEADINGS.get(name, str(name).replace("_", " ")) for name in table.columns]
     head = "".join(
-        f'<th scope="col" style="text-align:{a}">{_escaped(str(name).replace("_", " "))}</th>' if name else "<td></td>"
-        for name, a in zip(table.columns, align, strict=True)
+        f'<th scope="col" style="text-align:{a}">{_escaped(name)}</th>' if name else "<td></td>"
+        for name, a in zip(headings, align, strict=True)
     )
     body = "".join(
         "<tr>"
@@ -253,10 +255,8 @@ def callout(title: str, text: str, word: str = "inconclusive") -> Html:
     """A box that nobody misses, such as a verdict."""
     colour = VERDICT_COLOURS.get(word, VERDICT_COLOURS["inconclusive"])
     style = f"border-left:5px solid {colour};padding:.6em 1em;margin:1em 0;background:{colour}1f;border-radius:4px"
-    return Html(
-        f'<div class="nb-callout" style="{style}"><strong>{_escaped(typeset(title))}</strong><br>{inline_html(text)}</div>',
-        f"{title}: {text}",
-    )
+    shown = f"<strong>{_escaped(typeset(title))}</strong><br>{inline_html(text)}"
+    return Html(f'<div class="nb-callout" style="{style}">{shown}</div>', f"{title}: {text}")
 
 
 def in_figure(text: object) -> str:

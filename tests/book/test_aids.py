@@ -52,11 +52,11 @@ def test_a_verb_is_not_taken_for_a_word_of_the_glossary(aids, text, linked):
     assert "".join(part.astext() for part in parts) == (text if linked else "")
 
 
-def test_a_number_and_its_percent_sign_stay_together(aids):
+def test_prose_is_typeset_and_code_is_not(aids):
     tree = new_document("page")
-    tree += nodes.paragraph("", "", nodes.Text("in 95 % of 5 % cases "), nodes.literal("", "95 %"))
-    aids.keep_percent(None, tree, "page")
-    assert tree.astext() == "in 95\u00a0% of 5\u00a0% cases 95 %"
+    tree += nodes.paragraph("", "", nodes.Text("-0.5 in 95 % of 5 % cases "), nodes.literal("", "-1, 95 %"))
+    aids.typeset_prose(None, tree, "page")
+    assert tree.astext() == "−0.5 in 95\u00a0% of 5\u00a0% cases -1, 95 %"
 
 
 def test_only_running_prose_is_linked(aids):
