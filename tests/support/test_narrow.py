@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
 from nbutils.support.display import show
-from nbutils.support.figures import MOST, WIDTH, is_wide, restacked
+from nbutils.support.figures import MOST, MOST_COLUMNS, WIDTH, is_wide, restacked
 
 
 def grid(rows: int, columns: int, **options) -> Figure:
@@ -100,6 +100,17 @@ def test_sheets_of_small_pictures_and_narrow_figures_stay_as_they_are():
     assert not is_wide(grid(1, MOST + 1))
     assert not is_wide(Figure(figsize=(WIDTH, 3)))
     assert is_wide(grid(1, 2))
+    sheet = grid(1, 2)
+    for axes in sheet.axes:
+        axes.set_axis_off()
+    assert not is_wide(sheet)
+
+
+@pytest.mark.parametrize(("columns", "wide"), [(MOST_COLUMNS, True), (MOST_COLUMNS + 1, False)])
+def test_maps_of_many_columns_stay_as_wide_as_they_are(columns, wide):
+    figure = Figure(figsize=(8, 3))
+    figure.subplots().pcolormesh(np.zeros((2, columns)))
+    assert is_wide(figure) == wide
 
 
 def test_a_page_holds_both_and_no_name_twice():
