@@ -170,7 +170,7 @@ def show_table(
     align = ["right" if n else "left" for n in numeric]
     headings = [HEADINGS.get(name, str(name).replace("_", " ")) for name in table.columns]
     head = "".join(
-        f'<th scope="col" style="text-align:{a}">{_escaped(name)}</th>' if name else "<td></td>"
+        f'<th scope="col" style="text-align:{a}">{_escaped(typeset(name))}</th>' if name else "<td></td>"
         for name, a in zip(headings, align, strict=True)
     )
     body = "".join(

@@ -16,18 +16,19 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PathCollection, QuadMesh
+from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.offsetbox import VPacker
+from matplotlib.ticker import FixedLocator
 
 __all__ = ["WIDTH", "figure_csv", "is_wide", "restacked"]
 
 WIDTH = 4.1  # inches; as wide as a phone shows at the size at which letters are drawn
-WIDEST = 36  # letters of the name of an axis on one line, about as many as a phone shows below a panel
-MOST_COLUMNS = 12  # of a map of cells, whose numbers a phone can show
+WIDEST = 22  # letters of the name of an axis on one line, about as many as a phone shows below a panel
+MOST_COLUMNS = 12  # of a map of cells, whose names and numbers a phone can show
 MOST = 12  # panels that can be read one after the other; more, such as small images, stay a sheet
 MOST_ROWS, MOST_CELLS = 3000, 1500  # of a table that travels inside a page; of a map, above which it is a picture
 HEAD = ("panel", "kind", "series", "x", "y")
@@ -36,7 +37,7 @@ HEAD = ("panel", "kind", "series", "x", "y")
 def is_wide(figure: Figure) -> bool:
     """Whether a phone would shrink or clip a figure, and one column of panels can be read there.
 
-    Sheets of pictures, and maps with more columns than a phone can show, stay as wide as they are.
+    Sheets of pictures, and maps with more named columns than a phone can show, stay as wide as they are.
 
     Examples:
         >>> is_wide(Figure(figsize=(8, 3))), is_wide(Figure(figsize=(4, 3)))
@@ -44,13 +45,9 @@ def is_wide(figure: Figure) -> bool:
     """
     panels = _panels(figure)
     pictures = bool(panels) and not any(axes.axison for axes in panels)
-    columns = max((mesh.get_array().shape[-1] for axes in panels for mesh in _meshes(axes)), default=0)
+    named = [axes.xaxis for axes in panels if isinstance(axes.xaxis.get_major_locator(), FixedLocator)]
+    columns = max((len(axis.get_ticklocs()) for axis in named), default=0)
     return figure.get_figwidth() > WIDTH + 0.5 and len(panels) <= MOST and not pictures and columns <= MOST_COLUMNS
-
-
-def _meshes(axes: Axes) -> list[QuadMesh]:
-    """Maps of cells."""
-    return [drawn for drawn in axes.collections if isinstance(drawn, QuadMesh) and drawn.get_array().ndim == 2]
 
 
 @contextmanager
