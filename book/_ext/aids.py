@@ -22,12 +22,21 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
+from nbutils.support.display import typeset
 from nbutils.support.provenance import provenance
 
 ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = "book/glossary"
 UNTOUCHED = (GLOSSARY, "book/api", "book/references", "genindex")
+# Words that are verbs, too, and what stands before one that is not: "a run", but "a sweep runs".
+VERBS = ("run",)
+BEFORE_A_NOUN = re.compile(
+    r"(?:\b(?:a|the|this|that|one|five|ten|every|each|another|all|many|more|new|own|other|single|short|long|same|of|over"
+    r"|between|within|across|from|per)|[’']s|\d)\s+$",
+    re.IGNORECASE,
+)
 LONGEST = 320  # characters of a meaning that is shown beside the word
+LETTER_BY_LETTER = (nodes.literal, nodes.literal_block, nodes.raw, nodes.math, nodes.math_block, nodes.comment)
 QUIET = (
     nodes.reference,
     nodes.literal,
@@ -122,7 +131,7 @@ def _linked(text: str, missing: dict[str, Term], where: str) -> list[nodes.Node]
     names = "|".join(re.escape(name) for name in missing)
     found, start = [], 0
     for match in re.finditer(rf"(?<![\w-])({names})(?:e?s)?(?![\w-])", text, re.IGNORECASE):
-        if (term := missing.pop(match[1].lower(), None)) is None:
+        if not _is_noun(text, match) or (term := missing.pop(match[1].lower(), None)) is None:
             continue
         link = nodes.reference("", "", internal=True, refuri=f"{where}#{term.anchor}", classes=["nb-term"])
         link["reftitle"] = term.meaning
@@ -130,6 +139,20 @@ def _linked(text: str, missing: dict[str, Term], where: str) -> list[nodes.Node]
         found += [nodes.Text(text[start : match.start()]), link]
         start = match.end()
     return [*found, nodes.Text(text[start:])] if found else []
+
+
+def _is_noun(text: str, match: re.Match) -> bool:
+    """Whether a word of the glossary that may be a verb is none here, nor the first half of *run time*."""
+    if match[1].lower() not in VERBS:
+        return True
+    return bool(BEFORE_A_NOUN.search(text[: match.start()])) and not text[match.end() :].startswith(" time")
+
+
+def typeset_prose(_app: Sphinx, tree: nodes.document, _page: str) -> None:
+    """Minus signs, and no end of a line between a number and its percent sign, as in what notebooks emit."""
+    for text in list(tree.findall(nodes.Text)):
+        if not isinstance(text.parent, LETTER_BY_LETTER) and (printed := typeset(text)) != text:
+            text.parent.replace(text, nodes.Text(printed))
 
 
 def again_with_the_glossary(_app: Sphinx, env: BuildEnvironment, _new: set, changed: set, _gone: set) -> list[str]:
@@ -199,6 +222,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Sphinx entry point."""
     app.connect("env-get-outdated", again_with_the_glossary)
     app.connect("doctree-read", note_terms)
+    app.connect("doctree-resolved", typeset_prose)
     app.connect("doctree-resolved", link_terms)
     app.connect("html-page-context", add_foot)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

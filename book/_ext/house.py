@@ -91,7 +91,10 @@ def picture() -> str:
     rooms, counts, top, drawn = files(), imports(), 0, []
     for room in ROOMS:
         below = [f"{lower} {counts[room, lower]}" for lower in ROOMS if lower != room and counts[room, lower]]
-        parts = [(words_of(room), ""), (", ".join(path.stem for path in rooms[room]), ' font-family="monospace"')]
+        parts = [
+            (words_of(room).replace("`", ""), ""),
+            (", ".join(path.stem for path in rooms[room]), ' font-family="monospace"'),
+        ]
         parts += [("imports from " + ", ".join(below), ' font-style="italic" opacity=".8"')] if below else []
         lines = [(line, style) for text, style in parts for line in textwrap.wrap(text, CHARACTERS)]
         height = LINE * (len(lines) + 1) + 16

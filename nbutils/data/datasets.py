@@ -181,6 +181,23 @@ PREPROCESSING = ("unit", "standard")
 TITLES = {"digits": "Digits (8×8)", "mnist-5k": "MNIST, 5,000 images"} | {n: s.title for n, s in SOURCES.items()}
 
 
+def title_of(name: str) -> str:
+    """What a page calls a data set, told from its name alone; a name that says nothing to us as it is.
+
+    Examples:
+        >>> [title_of(name) for name in ("cifar10", "plantvillage@32", "mnist-10k-16k", "simulated")]
+        ['CIFAR-10', 'PlantVillage, 32×32', 'MNIST, 6,000 images', 'simulated']
+    """
+    try:
+        asked = parse_name(name)
+    except ValueError:
+        return name
+    title = TITLES.get(asked.base) or f"Folder {asked.path.name if asked.path else ''}"
+    size = "" if asked.size is None else f", {asked.size}×{asked.size}"
+    first, last = asked.thousands or (0, 0)
+    return f"{title}{size}" + (f", {1000 * (last - first):,} images" if last else "")
+
+
 @lru_cache(maxsize=8)
 def _part(name: str, version: str, examples: int) -> Dataset:
     data = _load(name)

@@ -15,6 +15,7 @@ from nbutils.experiments.trials import Trial, trial_seconds
 from nbutils.runs.spec import RunSpec
 from nbutils.second.networks import ARCHITECTURE_EPOCHS, ARCHITECTURE_IMAGES, ARCHITECTURE_SEEDS, ARCHITECTURES
 from nbutils.stats import sign_flip
+from nbutils.support.display import format_number
 from nbutils.support.provenance import digest_of
 
 __all__ = [
@@ -279,7 +280,7 @@ def ways_to_silence(table: pd.DataFrame) -> pd.DataFrame:
     first = each["0"]
     told = {"network": [TITLES.get(key, key[0]) for key in zip(first["dataset"], first["condition"], strict=True)]}
     told["question"] = list(first["question"])
-    told |= {way: found["effect"].map("{:.3f}".format) + ", " + found["word"] for way, found in each.items()}
+    told |= {way: found["effect"].map(format_number) + ", " + found["word"] for way, found in each.items()}
     return pd.DataFrame(told)
 
 

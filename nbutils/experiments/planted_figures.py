@@ -8,11 +8,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from nbutils.evaluation.words import t_interval
 from nbutils.support.display import figure_style
 from nbutils.truth.planted import TASKS
-from nbutils.truth.power import area_under_curve, exceeding, roc_points
+from nbutils.truth.power import exceeding, roc_points
 from nbutils.truth.verdicts import CLAIMS, claim_scores
 
 __all__ = ["NAMES", "roc_figure", "strength_figure", "truth_figure"]
@@ -62,6 +63,7 @@ def roc_figure(table: pd.DataFrame, panels: Mapping[str, Sequence[str]]) -> Figu
         table: rows of sound networks.
         panels: title of each panel -> keys of `CLAIMS`.
     """
+    marks: dict[str, Line2D] = {}
     with figure_style():
         fig, axes = plt.subplots(1, len(panels), figsize=(WIDTH, 3.1), sharey=True, squeeze=False)
         for ax, (title, names) in zip(axes[0], panels.items(), strict=True):
@@ -72,15 +74,15 @@ def roc_figure(table: pd.DataFrame, panels: Mapping[str, Sequence[str]]) -> Figu
                     continue
                 word, colour, marker = NAMES[claim.statistic]
                 false, power, _ = roc_points(there, absent)
-                label = f"{word}, area {area_under_curve(there, absent).value:.2f}"
-                ax.plot(false, power, color=colour, lw=1.5, label=label)
+                ax.plot(false, power, color=colour, lw=1.5)
+                marks[word] = Line2D([], [], color=colour, marker=marker, mec=INK, mew=0.8, label=word)
                 at = [exceeding(scores, claim.threshold).value for scores in (absent, there)]
                 ax.plot(*at, marker, color=colour, ms=8, mec=INK, mew=0.8, clip_on=False, zorder=4)
             ax.set_title(title, fontsize=9)
             ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="false alarms")
             ax.tick_params(labelsize=8)
-            ax.legend(fontsize=7.5, loc="lower center", bbox_to_anchor=(0.5, -0.62), frameon=False)
         axes[0][0].set_ylabel("power")
+        fig.legend(handles=list(marks.values()), loc="outside lower center", ncols=len(marks) or 1)
         plt.close(fig)
     return fig
 

@@ -393,15 +393,15 @@ def rank_correlations(table: pd.DataFrame) -> pd.DataFrame:
         One row per data set, stage and measure: `over_all` rules and sparsities, and `within` one sparsity, over rules,
         the mean over sparsities.
     """
-    measures = ("modularity", "modularity_untied")
+    measures = {"modularity": "Q", "modularity_untied": "Q without ties"}
     changes, rows = pruning_changes(table, ["accuracy", *measures]), []
     for (dataset, stage), own in changes.groupby(["dataset", "stage"], sort=False):
-        for measure in measures:
+        for measure, called in measures.items():
             points = own[["accuracy", measure, "sparsity"]].dropna()
             each = [part for _, part in points.groupby("sparsity") if len(part) > 2]
             inside = [correlation(part["accuracy"], part[measure]) for part in each]
             whole = correlation(points["accuracy"], points[measure])
-            rows.append((dataset, stage, measure, whole, np.mean(inside) if inside else np.nan))
+            rows.append((dataset, stage, called, whole, np.mean(inside) if inside else np.nan))
     return pd.DataFrame(rows, columns=["dataset", "stage", "measure", "over_all", "within"])
 
 
@@ -421,4 +421,4 @@ def q_with_and_without_tied(table: pd.DataFrame) -> pd.DataFrame:
         words = words[words["question"] == "modularity"].set_index(keys)
         ends = words[["effect", "low", "high"]].to_numpy(float)
         found[name] = pd.Series([interval_text(*row) for row in ends], index=words.index)
-    return found.reset_index()
+    return found.reset_index().assign(rule=[PRUNINGS[name].title for name in found.index.get_level_values("rule")])

@@ -13,11 +13,12 @@ from matplotlib.figure import Figure
 
 from nbutils.data.datasets import TITLES, load_dataset
 from nbutils.evaluation.words import Estimate
+from nbutils.pages.figures import CONDITION_NAMES
 from nbutils.second.answers import Answer, course, joint_answers, read_answers, sound, values_of
-from nbutils.second.candidates import FAMILIES, NEEDS
+from nbutils.second.candidates import CANDIDATES, FAMILIES, NEEDS
 from nbutils.second.leaderboard import BOARD, ONE_NUMBER, refutations, zoo_axes
 from nbutils.second.networks import ARCHITECTURES, MLP, Tables, read_tables
-from nbutils.second.questions import rules_digest
+from nbutils.second.questions import Question, rules_digest
 from nbutils.second.replication import OTHERS, RULES_COMMIT, SECOND, committed_second, split_study, study_name
 from nbutils.study.results import CONDITIONS
 from nbutils.support.checks import shown
@@ -40,8 +41,10 @@ from nbutils.support.points import Axis, Plot, Point, show_points
 
 __all__ = [
     "Found",
+    "capital",
     "course_figure",
     "decisions",
+    "digits_of",
     "excess_figure",
     "forest_figure",
     "memorising_rho",
@@ -74,6 +77,21 @@ OURS = {
 LETTERS = dict(zip(OURS, "QEB", strict=True))  # in a figure full of dots
 DECISIVE = ("mean", "rise", "rank", "added")
 HYPOTHESES = {"H1": "communities", "H2": "modularity", "H3": "entropy"}
+
+
+def digits_of(question: Question) -> int:
+    """Decimals of an estimate: a gain of variance counts from 0.02 on, everything else from a tenth or so."""
+    return 3 if question.statistic == "added" else 2
+
+
+def capital(text: str) -> str:
+    """A sentence with a capital at its beginning.
+
+    Examples:
+        >>> capital("by training: Q rises")
+        'By training: Q rises'
+    """
+    return text[:1].upper() + text[1:]
 
 
 def _kind(question: str) -> str:
@@ -125,11 +143,12 @@ class Found:
             intervals: whether the estimates have theirs.
         """
 
-        def number(of: Estimate) -> str:
-            return interval_text(of.value, of.low, of.high) if intervals else f"({format_number(of.value, 2)})"
+        def number(of: Estimate, digits: int) -> str:
+            short = f"({format_number(of.value, digits)})"
+            return interval_text(of.value, of.low, of.high, digits) if intervals else short
 
         parts = [
-            f"{_kind(answer.question.name)} **{answer.told}** {number(answer.estimate)}"
+            f"{_kind(answer.question.name)} **{answer.told}** {number(answer.estimate, digits_of(answer.question))}"
             for answer in self.answers.values()
             if answer.question.hypothesis == hypothesis and (answer.question.statistic in statistics or not statistics)
         ]
@@ -143,7 +162,7 @@ class Found:
             decides = [a for a in decides if a.question.statistic in DECISIVE]
             words = [a.word for a in decides if a.question.statistic in ("mean", "rank")]
             few = "" if all(a.enough for a in decides) else " There are too few networks for words."
-            text = self.finding(hypothesis, DECISIVE, intervals=True) + few
+            text = capital(self.finding(hypothesis, DECISIVE, intervals=True)) + few
             boxes.append(callout(f"{hypothesis} {about}", text, WORD_COLOURS.get(words[0] if words else "", "")))
         return Html("".join(box.text for box in boxes), "\n".join(map(repr, boxes)))
 
@@ -191,7 +210,9 @@ class Found:
             (
                 _kind(answer.question.name),
                 answer.told,
-                interval_text(answer.estimate.value, answer.estimate.low, answer.estimate.high),
+                interval_text(
+                    *(answer.estimate.value, answer.estimate.low, answer.estimate.high), digits_of(answer.question)
+                ),
                 f"{answer.question.threshold:g}",
                 format_number(answer.adjusted),
                 answer.networks,
@@ -208,7 +229,8 @@ class Found:
 def spread_table(studies: Sequence[Found]) -> pd.DataFrame:
     """Mean and, in brackets, deviation of some measures over the zoo of each study that has one; a column each."""
     names = [*OURS, "excess", "remainder", "mean_activity", "dead_share"]
-    columns = {"measure": [name.replace("_", " ") for name in names]}
+    called = {name: words for one in CANDIDATES for name, words in one.columns.items()}
+    columns = {"measure": [called[name] for name in names]}
     for one in (one for one in studies if len(one.board)):
         networks, _ = sound(one.tables, "small", "true")
         values = values_of(one.tables, networks, names)
@@ -314,18 +336,19 @@ def course_figure(found: Found, networks: pd.DataFrame) -> Figure:
 def settling_figure(found: Found) -> Figure:
     """How far communities of an epoch agree with those of the one before, by label condition; a line is a network."""
     with figure_style():
-        fig, axes = plt.subplots(1, len(CONDITIONS), figsize=(WIDTH, 2.4), sharey=True)
-        for ax, labels in zip(axes, CONDITIONS, strict=True):
-            networks, _ = sound(found.tables, "runs", labels)
+        there = {labels: sound(found.tables, "runs", labels)[0] for labels in CONDITIONS}
+        there = {labels: networks for labels, networks in there.items() if len(networks)}
+        fig, axes = plt.subplots(1, len(there), figsize=(WIDTH, 2.4), sharey=True, squeeze=False)
+        for ax, (labels, networks) in zip(axes[0], there.items(), strict=True):
             values = course(found.tables, networks, "agreement")
             epochs = np.arange(1, values.shape[1] + 1)
             ax.plot(epochs, values.T, color="#3b82c4", lw=0.7, alpha=0.6)
             searches = course(found.tables, networks, "searches")
             for epoch, own in zip((0, len(epochs)), searches.T, strict=False):
                 ax.plot(np.full(len(own), epoch), own, "s", ms=3.5, color=GREY)
-            ax.set(xlabel="epoch", title=f"{labels} labels")
+            ax.set(xlabel="epoch", title=CONDITION_NAMES[labels])
             ax.xaxis.get_major_locator().set_params(integer=True)
-        axes[0].set_ylabel("agreement (AMI)")
+        axes[0, 0].set_ylabel("agreement (AMI)")
         plt.close(fig)
     return fig
 
@@ -337,7 +360,7 @@ def show_settling(found: Found) -> Html:
         networks, _ = sound(found.tables, "runs", labels)
         step, again = (course(found.tables, networks, name) for name in ("agreement", "searches"))
         ends = step[:, :1], step[:, -1:], again[:, -1:]
-        rows.append((labels, len(networks), *(np.mean(x) if x.size else np.nan for x in ends)))
+        rows.append((CONDITION_NAMES[labels], len(networks), *(np.mean(x) if x.size else np.nan for x in ends)))
     means = pd.DataFrame(rows, columns=["labels", "networks", "first step", "last step", "two searches at the end"])
     if means.dropna().empty:
         return say("These tables do not follow communities from epoch to epoch.")
@@ -345,7 +368,7 @@ def show_settling(found: Found) -> Html:
         settling_figure(found),
         f"Communities of successive epochs agree by {means.loc[0, 'last step']:.2f} (adjusted mutual information) "
         "at the end with true labels; grey: two searches of one graph.",
-        "Three panels of curves over epochs, one per kind of labels; grey squares at both ends.",
+        "Curves over epochs, a panel for each kind of labels; grey squares at both ends.",
     )
     table = show_table(means, "Mean agreement over networks.", digits=2)
     return Html(table.text + figure.text, f"{table!r}\n{figure!r}")
@@ -421,12 +444,15 @@ def worth_figure(boards: Sequence[Found]) -> Figure:
         for family, rows in mean.groupby("family", sort=False):
             ax.plot(rows["strength"], rows["detects"], "o", ms=5, color=COLOURS[family], label=FAMILIES[family])
         named = mean[mean["measure"].isin([*OURS, "train_loss", "confidence", "mutual_information", "linear_probe"])]
-        for row in named.itertuples():
-            bold = "bold" if row.measure in OURS else "normal"
-            text = in_figure(row.called.removesuffix(" (log)"))
-            turned = {"rotation": 30, "rotation_mode": "anchor"} if row.detects > 0.9 else {}
-            style = {"fontsize": 8.5, "weight": bold, **turned}
-            ax.annotate(text, (row.strength, row.detects), (4, 5), textcoords="offset points", **style)
+        ends = dict.fromkeys((True, False), -np.inf)  # how far names reach so far, turned ones and level ones
+        for row in named.sort_values("strength", ascending=False).itertuples():
+            turned = row.detects > 0.9
+            place = (280 * row.detects - 0.58 * 410 * row.strength) if turned else 280 * row.detects  # points
+            ends[turned] = max(place, ends[turned] + 12)  # a line of names begins above the one before
+            style = {"fontsize": 8.5, "weight": "bold" if row.measure in OURS else "normal"}
+            style |= {"rotation": 30, "rotation_mode": "anchor"} if turned else {}
+            text, above = in_figure(row.called.removesuffix(" (log)")), (4, 5 + ends[turned] - place)
+            ax.annotate(text, (row.strength, row.detects), above, textcoords="offset points", **style)
         ax.set(
             xlabel="predicts performance: |ρ| over clean networks", ylabel="detects wrong labels: area under the curve"
         )
@@ -486,14 +512,25 @@ def show_worth(boards: Sequence[Found]) -> Html:
     return show_points({(): plot}, caption)
 
 
+def _asked(studies: Sequence[Found], hypothesis: str) -> list[str]:
+    """Names of the questions of a hypothesis, as far as they were asked of these data sets."""
+    return list(dict.fromkeys(name for one in studies for name in one.answers if name.startswith(hypothesis)))
+
+
+def _is_told(answer: Answer) -> bool:
+    """Whether there is a number to show."""
+    return bool(np.isfinite(answer.estimate.value))
+
+
 def questions_figure(studies: Sequence[Found], hypothesis: str) -> Figure:
     """Every question of a hypothesis: a panel each, with estimate and interval of every data set.
 
     Args:
-        studies: data sets.
+        studies: data sets; those without any number have no row.
         hypothesis: "H1", "H2" or "H3".
     """
-    asked = list(dict.fromkeys(name for one in studies for name in one.answers if name.startswith(hypothesis)))
+    studies = [one for one in studies if any(_is_told(one.answers[name]) for name in _asked([one], hypothesis))]
+    asked = _asked(studies, hypothesis)
     across = min(3, len(asked))
     down = -(-len(asked) // across)
     with figure_style():
@@ -501,7 +538,7 @@ def questions_figure(studies: Sequence[Found], hypothesis: str) -> Figure:
         fig, axes = plt.subplots(down, across, figsize=size, sharey=True, squeeze=False)
         for ax, name in zip(axes.flat, asked, strict=False):
             for place, one in enumerate(studies):
-                if (answer := one.answers.get(name)) is not None and np.isfinite(answer.estimate.value):
+                if (answer := one.answers.get(name)) is not None and _is_told(answer):
                     colour = VERDICT_COLOURS[WORD_COLOURS.get(answer.word, "inconclusive")]
                     ax.hlines(place, answer.estimate.low, answer.estimate.high, color=colour, lw=1.6)
                     ax.plot(answer.estimate.value, place, "o" if answer.confirmatory else "D", ms=4.5, color=colour)
@@ -521,14 +558,15 @@ def questions_figure(studies: Sequence[Found], hypothesis: str) -> Figure:
 
 def show_words(studies: Sequence[Found], hypothesis: str) -> Html:
     """The word of every question of a hypothesis on every data set; confirmatory ones are marked."""
-    asked = list(dict.fromkeys(name for one in studies for name in one.answers if name.startswith(hypothesis)))
     rows = []
-    for name in asked:
+    for name in _asked(studies, hypothesis):
         told = [one.answers.get(name) for one in studies]
-        cells = ["–" if a is None else a.told + " ●" * a.confirmatory for a in told]
+        cells = ["–" if a is None else a.told + "\u00a0●" * a.confirmatory for a in told]
         rows.append([_kind(name), *cells])
     columns = ["question", *(one.title for one in studies)]
-    return show_table(pd.DataFrame(rows, columns=columns), f"Words of {hypothesis}; ● confirmatory.")
+    marked = any("●" in cell for row in rows for cell in row)
+    caption = f"Words of {hypothesis}; ● confirmatory." if marked else f"Words of {hypothesis}, all exploratory."
+    return show_table(pd.DataFrame(rows, columns=columns), caption)
 
 
 BESIDE = ("class_part", "remainder", "mutual_information", "confidence", "linear_probe", "train_loss", "effective_rank")
@@ -620,7 +658,7 @@ def show_best(studies: Sequence[Found]) -> Html:
     boards = pd.concat([one.board[one.board["measurable"]] for one in studies])
     mean = boards.groupby("called")[["rho", "detects"]].mean()
     order = mean["rho"].abs().sort_values(ascending=False)
-    best = ", ".join(f"{name} ({format_number(mean.loc[name, 'rho'], 2)})" for name in order.index[:3])
+    best = "; ".join(f"{name} ({format_number(mean.loc[name, 'rho'], 2)})" for name in order.index[:3])
     ours = [name for name in OURS.values() if name in order.index]
     places = ", ".join(f"{name} {1 + order.index.get_loc(name)}" for name in ours)
     noise = ", ".join(f"{name} {format_number(mean.loc[name, 'detects'], 2)}" for name in ours)

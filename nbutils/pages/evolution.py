@@ -11,19 +11,20 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from nbutils.communities import agreed_communities, detect_communities
 from nbutils.data.datasheets import CONTROL
 from nbutils.entropy import class_selectivity
 from nbutils.graphs import activation_pattern_graph
-from nbutils.pages.figures import CONDITION_COLOURS, CONDITION_NAMES, conditions_in
+from nbutils.pages.figures import CONDITION_COLOURS, CONDITION_NAMES, WIDTH, conditions_in
 from nbutils.series import partial_from
 from nbutils.stats import MOST_DRAWS as MOST_RESAMPLES
 from nbutils.stats import bootstrap_interval, resampled_spearman
 from nbutils.study.results import Results
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_fired, as_frame, as_labels, as_rng
-from nbutils.support.display import figure_style
+from nbutils.support.display import figure_style, in_figure
 from nbutils.tracking import KINDS, MOST_DRAWS, between_searches, members
 
 MOST_EPOCHS = 10_000  # of a run
@@ -148,15 +149,17 @@ def agreement_figure(followed: Mapping[str, pd.DataFrame]) -> Figure:
     Args:
         followed: the extra "evolution" of each data set, by its name.
     """
-    every = pd.concat(dict(followed), names=["data set"]).reset_index("data set")
-    every = every.replace({"labels": CONDITION_NAMES})
-    colours = {CONDITION_NAMES[labels]: colour for labels, colour in CONDITION_COLOURS.items()}
-    look = {"kind": "line", "height": 2.2, "aspect": 0.85, "seed": 0, "palette": colours}
-    with figure_style(), plt.rc_context({"figure.constrained_layout.use": False}):
-        grid = sns.relplot(every, x="epoch", y="agreement", hue="labels", col="data set", **look)
-        grid.set_titles("{col_name}")
-        plt.close(grid.figure)
-    return grid.figure
+    look = {"x": "epoch", "y": "agreement", "hue": "labels", "palette": CONDITION_COLOURS, "seed": 0, "legend": False}
+    with figure_style():
+        fig, axes = plt.subplots(1, len(followed), figsize=(WIDTH, 2.6), sharey=True, squeeze=False)
+        for ax, (name, rows) in zip(axes[0], followed.items(), strict=True):
+            sns.lineplot(rows, ax=ax, **look)
+            ax.set_title(in_figure(name))
+        shown = conditions_in(pd.concat(dict(followed)))
+        lines = [Line2D([], [], color=CONDITION_COLOURS[labels], label=CONDITION_NAMES[labels]) for labels in shown]
+        fig.legend(handles=lines, loc="outside lower center", ncols=len(lines))
+        plt.close(fig)
+    return fig
 
 
 def search_alone(fired: Any, density: float = 0.05, seeds: int = 5, repeats: int = 4) -> pd.Series:

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from nbutils.data.datasets import title_of
 from nbutils.stats import correlation
 from nbutils.study.comparisons import BASELINES
 from nbutils.study.hypotheses import Evidence
@@ -139,9 +140,8 @@ def forest(evidence: Sequence[Evidence]) -> Figure:
     tests = list(dict.fromkeys(e.test for e in evidence))
     names = list(dict.fromkeys(e.dataset for e in evidence))
     with figure_style():
-        fig, axes = plt.subplots(
-            1, len(tests), figsize=(1.55 * len(tests) + 0.8, 0.5 * len(names) + 1.5), squeeze=False
-        )
+        size = (max(WIDTH, 1.1 * len(tests) + 1.4), 0.42 * len(names) + 1.2)
+        fig, axes = plt.subplots(1, len(tests), figsize=size, sharey=True, squeeze=False)
         for ax, test in zip(axes[0], tests, strict=True):
             for item in (e for e in evidence if e.test == test and e.planned):
                 y = names.index(item.dataset)
@@ -149,8 +149,9 @@ def forest(evidence: Sequence[Evidence]) -> Figure:
                 ax.plot([item.low, item.high], [y, y], color=colour, lw=2.4)
                 ax.plot(item.estimate, y, "o", color=colour, ms=6)
                 ax.axvline(item.threshold, color=INK, lw=0.9, alpha=0.6, ls=":")
-            ax.set(title=test, ylim=(len(names) - 0.5, -0.5), yticks=range(len(names)))
-            ax.set_yticklabels(map(in_figure, names) if ax is axes[0][0] else [])
+            ax.set(title=test, ylim=(len(names) - 0.5, -0.5))
             ax.tick_params(axis="x", labelsize=8)
+            ax.xaxis.set_major_locator(MaxNLocator(3))
+        axes[0][0].set_yticks(range(len(names)), [in_figure(title_of(name)) for name in names])
         plt.close(fig)
     return fig

@@ -11,7 +11,7 @@ import matplotlib as mpl
 import pandas as pd
 
 from nbutils.evaluation.words import WORDS
-from nbutils.pages.answering import OURS, Found
+from nbutils.pages.answering import OURS, Found, digits_of
 from nbutils.pages.figures import forest
 from nbutils.study.conclusions import active_sentence, active_verdicts
 from nbutils.study.hypotheses import MAIN_TESTS, Evidence, headline, is_prespecified
@@ -163,9 +163,8 @@ def _cell(one: Found, question: str) -> str:
     if question not in one.answers:
         return "–"
     answer = one.answers[question]
-    digits = 3 if answer.question.statistic == "added" else 2
     amended = f" (amended: {answer.amended_word})" if answer.amended_word != answer.word else ""
-    return f"**{answer.word}** {format_number(answer.estimate.value, digits)}{amended}"
+    return f"**{answer.word}** {format_number(answer.estimate.value, digits_of(answer.question))}{amended}"
 
 
 def _source(studies: Sequence[Found]) -> str:

@@ -72,7 +72,7 @@ def open_measured(folder: str = "") -> Measured:
     run, data = run_once(RunSpec(model="mlp:128-64", epochs=10, dropout=0.0)), load_dataset("digits")
     inputs = run.spec.data().to_inputs(data.test_pixels)
     found = measure(run.network(-1), inputs, data.test_labels)
-    told = {"name": "an example: 128 and 64 hidden neurons, trained on digits for ten epochs", "weights": ""}
+    told = {"name": "Example, 128 and 64 hidden neurons, trained on digits for ten epochs", "weights": ""}
     found.about.update(told | {"data": f"test images of {data.title}", "class_names": list(data.classes)})
     return found
 

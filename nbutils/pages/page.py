@@ -13,8 +13,10 @@ from IPython import get_ipython
 from IPython.display import display
 from matplotlib.figure import Figure
 
-from nbutils.data.datasets import DATASETS
+from nbutils.data.datasets import DATASETS, title_of
+from nbutils.pages.figures import CONDITION_NAMES
 from nbutils.study.archive import archive_folder, read_archive
+from nbutils.study.comparisons import BASELINES
 from nbutils.study.hypotheses import Evidence, collect_evidence, headline, is_prespecified, verdict
 from nbutils.study.results import Results
 from nbutils.support.arguments import checked
@@ -100,13 +102,13 @@ class Page:
         if not tests:
             return callout(f"{hypothesis}: inconclusive", "No run of this data set finished.", "inconclusive")
         word, why, _ = headline(tests, self.parameters.dataset, hypothesis)
-        return callout(f"{hypothesis} on {self.parameters.dataset}: {word}{why}", text, word)
+        return callout(f"{hypothesis} on {title_of(self.parameters.dataset)}: {word}{why}", text, word)
 
     def show_verdicts(self) -> Html:
         """Verdict of every hypothesis on every data set, with its main effect; recorded for sweeps."""
         rows = []
         for name in self._datasets():
-            cells = [name]
+            cells = [title_of(name)]
             for hypothesis, (_, page) in CLAIMS.items():
                 word, misses, main = headline(self.evidence, name, hypothesis)
                 record(f"{hypothesis} verdict on {name}", word)
@@ -142,6 +144,18 @@ class Page:
         commits = sorted({commit for r in shown for commit in r.commits})
         return f"Source: {', and '.join(parts)}; trained at commit {', '.join(commits)}."
 
+    @staticmethod
+    def title(dataset: str) -> str:
+        """What pages call a data set."""
+        return title_of(dataset)
+
+    @staticmethod
+    def named(table: pd.DataFrame) -> pd.DataFrame:
+        """A table as pages say it: titles of data sets, in their column and in headings, and names of measures."""
+        said = {"dataset": title_of, "data set": title_of, "measure": lambda name: BASELINES.get(name, name)}
+        cells = {column: table[column].map(say) for column, say in said.items() if column in table}
+        return table.assign(**cells).rename(columns=title_of)
+
     def show(self, figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Html:
         """A figure whose caption ends with where its numbers come from."""
         return show(figure, f"{caption} {self.source()}", alt, min_width=min_width)
@@ -175,7 +189,9 @@ def _test_rows(tests: Sequence[Evidence]) -> pd.DataFrame:
     p_values = [
         f"{format_number(e.p_value)} ({format_number(e.adjusted)})" if np.isfinite(e.p_value) else "–" for e in tests
     ]
-    rows = [(e.condition, e.test, e.question, e.effect, p, e.outcome) for e, p in zip(tests, p_values, strict=True)]
+    labels = [CONDITION_NAMES.get(e.condition, e.condition) for e in tests]
+    cells = zip(labels, tests, p_values, strict=True)
+    rows = [(label, e.test, e.question, e.effect, p, e.outcome) for label, e, p in cells]
     columns = ["labels", "test", "effect", "estimate (95 % interval)", "p (adjusted)", "outcome"]
     return pd.DataFrame(rows, columns=columns)
 

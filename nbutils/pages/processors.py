@@ -11,9 +11,10 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
+from nbutils.data.datasets import title_of
 from nbutils.study.archive import REFERENCE, RESULTS, SMALL, archive_folder, has_archive, read_archive
 from nbutils.study.results import Results
-from nbutils.support.display import INK, figure_style
+from nbutils.support.display import INK, figure_style, in_figure
 
 STUDIES = (*SMALL, *REFERENCE)  # data sets whose tests are corrected together
 FOLDER = RESULTS / "processors"
@@ -118,7 +119,7 @@ def growth_figure(distances: pd.DataFrame, ylabel: str) -> Figure:
             for measure, rows in own.groupby("measure", sort=False):
                 ax.plot(rows["epoch"], rows["distance"].where(rows["distance"] > 0), "o-", ms=3, label=measure)
             ax.axhline(1, color=INK, lw=0.8, ls=":")
-            ax.set(title=dataset, xlabel="epoch", yscale="log", ylim=(None, 2))
+            ax.set(title=in_figure(title_of(dataset)), xlabel="epoch", yscale="log", ylim=(None, 2))
         axes[0, 0].set_ylabel(ylabel)
         fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         plt.close(fig)

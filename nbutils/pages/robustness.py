@@ -13,7 +13,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from nbutils.data.datasets import label_noise
+from nbutils.data.datasets import label_noise, title_of
 from nbutils.pages.figures import OUTCOMES
 from nbutils.stats import bootstrap_interval, sign_flip
 from nbutils.study.conclusions import GIVEN, held_fixed_table
@@ -134,7 +134,8 @@ def outcome_matrix(table: pd.DataFrame) -> Figure:
         ax.set_yticklabels(labels, fontsize=8.5)
         for label, (_, name) in zip(ax.get_yticklabels(), rows, strict=True):
             label.set_fontweight("normal" if name else "bold")
-        ax.set_xticks(range(len(names)), map(in_figure, names), rotation=30, ha="left", fontsize=8.5)
+        titles = [in_figure(title_of(name)) for name in names]
+        ax.set_xticks(range(len(names)), titles, rotation=30, ha="left", fontsize=8.5)
         ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
         ax.grid(visible=False)
         ax.spines[["left", "bottom"]].set_visible(False)
@@ -166,7 +167,7 @@ def flip_map(table: pd.DataFrame) -> Figure:
     shares = shares.sort_index(axis=1, level=0, sort_remaining=False)
     with figure_style():
         fig, ax = plt.subplots(figsize=(7.6, 0.32 * len(shares) + 1.6))
-        names = [in_figure(f"{hypothesis} {name}") for hypothesis, name in shares.columns]
+        names = [in_figure(f"{hypothesis} {title_of(name)}") for hypothesis, name in shares.columns]
         look = {"vmin": 0, "vmax": 1, "cmap": "Oranges", "annot": True, "fmt": ".1f", "annot_kws": {"size": 8}}
         sns.heatmap(shares, ax=ax, xticklabels=names, **look)
         ax.set(xlabel="", ylabel="")

@@ -14,7 +14,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from scipy.stats import false_discovery_control, rankdata
 
-from nbutils.data.datasets import TITLES
+from nbutils.data.datasets import title_of
 from nbutils.stats import (
     MOST_DRAWS,
     between_conditions,
@@ -398,9 +398,10 @@ def option_map(means: pd.DataFrame) -> Figure:
     """Heat map of :func:`option_effects`: blue as predicted, red the opposite."""
     with figure_style():
         fig, ax = plt.subplots(figsize=(7.6, 0.24 * len(means) + 1))
-        names = [f"{hypothesis} {in_figure(name)}" for hypothesis, name in means.columns]
+        names = [f"{hypothesis} {in_figure(title_of(name))}" for hypothesis, name in means.columns]
         options = [in_figure(f"{choice}: {option}") for choice, option in means.index]
-        look = {"vmin": -1, "vmax": 1, "cmap": "RdBu", "annot": True, "fmt": ".1f", "annot_kws": {"size": 8}}
+        told = means.map(lambda value: format_number(value, 1))
+        look = {"vmin": -1, "vmax": 1, "cmap": "RdBu", "annot": told, "fmt": "", "annot_kws": {"size": 8}}
         sns.heatmap(means, ax=ax, xticklabels=names, yticklabels=options, **look)
         ax.set(xlabel="", ylabel="")
         ax.tick_params(axis="x", labelsize=8, rotation=90)
@@ -476,7 +477,7 @@ def show_curves(curves: pd.DataFrame, source: str) -> Html:
         source: where the numbers come from.
     """
     plots = {
-        (hypothesis, TITLES.get(name, name)): specification_curve(rows)
+        (hypothesis, title_of(name)): specification_curve(rows)
         for (hypothesis, name), rows in curves.groupby(["hypothesis", "dataset"], sort=False)
     }
     first, own = next(iter(plots.items()))

@@ -214,13 +214,34 @@ def comparisons(figures: dict[str, Any], bars: Mapping[str, str]) -> pd.DataFram
     rows = []
     for name, row in _entries(figures):
         bar, (low, high) = bars.get(name), row["spread"]["ratio"]
-        result = f"{row['ratio']:.3g}× ({low:.3g}\xa0to\xa0{high:.3g})"
+        spread = "" if f"{low:.3g}" == f"{high:.3g}" else f" ({low:.3g}\xa0to\xa0{high:.3g})"
+        result = f"{row['ratio']:.3g}×{spread}"
         if bar is not None and bar.startswith("overhead"):
             result = _result(bar, row)
         sides = [quantity(row[side], row["unit"]) for side in ("ours", "other")]
         verdict = ("–", "–") if bar is None else (bar_words(bar, row["unit"]), "yes" if is_met(bar, row) else "no")
-        rows.append((name, row["about"], *sides, result, *verdict))
+        about = re.sub(r"\b1 epochs", "1 epoch", row["about"])
+        rows.append((name, about, *sides, result, *verdict))
     return pd.DataFrame(rows, columns=["figure", "what", "ours", "other", "result", "bar", "met"])
+
+
+def in_words(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of this module as a page shows it: names of figures in words, and commits, which are long, at its end."""
+    commits = [name for name in table if str(name).endswith(" commit")]
+    order = [name for name in table if name not in commits] + commits
+    return table[order].assign(figure=[spelled(name) for name in table["figure"]])
+
+
+def spelled(name: str) -> str:
+    """The name of a comparison in words.
+
+    Examples:
+        >>> spelled("cofiring_20000x2000"), spelled("blocks_50000_peak_mib"), spelled("first_snapshot_s")
+        ('co-firing 20,000 × 2,000', 'blocks 50,000, peak memory', 'first snapshot')
+    """
+    text = re.sub(r"_s$", "", name.replace("cofiring", "co-firing").replace("_peak_mib", ", peak memory"))
+    text = re.sub(r"(?<=\d)x(?=\d)", " × ", text.replace("_", " "))
+    return re.sub(r"\d{4,}", lambda digits: f"{int(digits[0]):,}", text)
 
 
 def against_limits(figures: dict[str, Any]) -> pd.DataFrame:

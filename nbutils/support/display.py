@@ -25,8 +25,10 @@ from nbutils.support.checks import as_count, shown
 from nbutils.support.figures import figure_csv, is_wide, restacked
 
 MOST_TWICE = 200_000  # characters of a figure that a page can hold twice, for a desk and for a phone
+THOUSANDS = 10_000  # from here on digits of a whole number are grouped
 MOST_DIGITS, MOST_PIXELS = 17, 10_000  # a float has no more decimals to show; no screen is wider
 GREY = "#8a8f98"  # for what is not the point: readable on white and on black
+HEADINGS = {"dataset": "data set", "rho": "ρ"}  # columns that tables of results have, as a page calls them
 INK = "#010203"  # stands for "the page's text colour" until the figure is written
 BETWEEN = "\u00a0to\u00a0"  # does not break
 STYLE = {
@@ -159,14 +161,17 @@ def show_table(
     def cell(value: Any, is_name: bool) -> str:
         if isinstance(value, float | np.floating):
             return format_number(value, digits)
+        if isinstance(value, int | np.integer) and abs(value) >= THOUSANDS:
+            return f"{value:,}"
         text = _escaped(str(value)) if is_name else inline_html(str(value))
         return re.sub(r"(?<=\w)_(?=\w)(?![^<]*>)", "_<wbr>", text)  # long names may break, links may not
 
     numeric = [pd.api.types.is_numeric_dtype(dtype) for dtype in table.dtypes]
     align = ["right" if n else "left" for n in numeric]
+    headings = [HEADINGS.get(name, str(name).replace("_", " ")) for name in table.columns]
     head = "".join(
-        f'<th scope="col" style="text-align:{a}">{_escaped(str(name).replace("_", " "))}</th>' if name else "<td></td>"
-        for name, a in zip(table.columns, align, strict=True)
+        f'<th scope="col" style="text-align:{a}">{_escaped(typeset(name))}</th>' if name else "<td></td>"
+        for name, a in zip(headings, align, strict=True)
     )
     body = "".join(
         "<tr>"
@@ -250,10 +255,8 @@ def callout(title: str, text: str, word: str = "inconclusive") -> Html:
     """A box that nobody misses, such as a verdict."""
     colour = VERDICT_COLOURS.get(word, VERDICT_COLOURS["inconclusive"])
     style = f"border-left:5px solid {colour};padding:.6em 1em;margin:1em 0;background:{colour}1f;border-radius:4px"
-    return Html(
-        f'<div class="nb-callout" style="{style}"><strong>{_escaped(title)}</strong><br>{inline_html(text)}</div>',
-        f"{title}: {text}",
-    )
+    shown = f"<strong>{_escaped(typeset(title))}</strong><br>{inline_html(text)}"
+    return Html(f'<div class="nb-callout" style="{style}">{shown}</div>', f"{title}: {text}")
 
 
 def in_figure(text: object) -> str:
@@ -281,8 +284,23 @@ def _escaped(text: str) -> str:
     return re.sub(r"[$\\]", r'<span class="mathjax_ignore">\g<0></span>', escape(text, quote=False))
 
 
+def typeset(text: str) -> str:
+    """A sentence as it is printed: minus signs, none before zero; apostrophes; no line between a number and its %.
+
+    Examples:
+        >>> print(typeset("The network's Q falls by -0.25 (-0.50 to -0.00) since 2026-11-23."))
+        The network’s Q falls by −0.25 (−0.50 to 0.00) since 2026-11-23.
+    """
+    text = re.sub(r"(?<![\w.)\]/:=-])-(?=\d)", "−", text)
+    text = re.sub(r"−(?=0(?:\.0+)?(?![\d.]))", "", text)
+    text = re.sub(r"(?<=\w)'(?=\w)", "’", text)
+    return re.sub(r"(?<=\d) %", "\u00a0%", text)
+
+
 def inline_html(text: str) -> str:
     """HTML of a text with `code`, **bold** and links to other pages of the book."""
+    parts = re.split(r"(`[^`]+`)", text)  # every second one is code, letter by letter
+    text = "".join(part if place % 2 else typeset(part) for place, part in enumerate(parts))
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", _escaped(text))
     text = re.sub(r"\[([^\]]+)\]\(([\w./#-]+)\)", r'<a href="\2">\1</a>', text)  # to other pages, never out of the book
     return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)

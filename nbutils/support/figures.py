@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -18,11 +19,16 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
+from matplotlib.offsetbox import VPacker
+from matplotlib.ticker import FixedLocator
 
 __all__ = ["WIDTH", "figure_csv", "is_wide", "restacked"]
 
 WIDTH = 4.1  # inches; as wide as a phone shows at the size at which letters are drawn
+WIDEST = 22  # letters of the name of an axis on one line, about as many as a phone shows below a panel
+MOST_COLUMNS = 12  # of a map of cells, whose names and numbers a phone can show
 MOST = 12  # panels that can be read one after the other; more, such as small images, stay a sheet
 MOST_ROWS, MOST_CELLS = 3000, 1500  # of a table that travels inside a page; of a map, above which it is a picture
 HEAD = ("panel", "kind", "series", "x", "y")
@@ -31,11 +37,17 @@ HEAD = ("panel", "kind", "series", "x", "y")
 def is_wide(figure: Figure) -> bool:
     """Whether a phone would shrink or clip a figure, and one column of panels can be read there.
 
+    Sheets of pictures, and maps with more named columns than a phone can show, stay as wide as they are.
+
     Examples:
         >>> is_wide(Figure(figsize=(8, 3))), is_wide(Figure(figsize=(4, 3)))
         (True, False)
     """
-    return bool(figure.get_figwidth() > WIDTH + 0.5 and len(_panels(figure)) <= MOST)
+    panels = _panels(figure)
+    pictures = bool(panels) and not any(axes.axison for axes in panels)
+    named = [axes.xaxis for axes in panels if isinstance(axes.xaxis.get_major_locator(), FixedLocator)]
+    columns = max((len(axis.get_ticklocs()) for axis in named), default=0)
+    return figure.get_figwidth() > WIDTH + 0.5 and len(panels) <= MOST and not pictures and columns <= MOST_COLUMNS
 
 
 @contextmanager
@@ -63,6 +75,12 @@ def restacked(figure: Figure) -> Iterator[None]:
         undo += _in_one_column(figure, panels, next(iter(grids)).get_height_ratios(), height)
     else:
         figure.set_size_inches(WIDTH, height * (1 if len(panels) == 1 else WIDTH / width))
+    for legend in [*figure.legends, *(axes.get_legend() for axes in panels)]:
+        if legend is not None and legend.get_texts():
+            undo.append(_in_fewer_columns(legend))
+    for axis in (panel.xaxis for panel in panels):
+        undo.append(partial(axis.set_label_text, axis.get_label_text()))
+        axis.set_label_text("\n".join(textwrap.wrap(axis.get_label_text(), WIDEST)))
     try:
         yield
     finally:
@@ -79,11 +97,25 @@ def _in_one_column(figure: Figure, panels: list[Axes], ratios: list[float], heig
     for axes in _placed(figure):  # those that lie on one another, such as twins, stay together
         undo.append(partial(axes.set_subplotspec, axes.get_subplotspec()))
         axes.set_subplotspec(column[places[axes.get_subplotspec()]])
-    for legend in [*figure.legends, *(axes.get_legend() for axes in panels if axes.get_legend())]:
-        undo.append(partial(legend.set_ncols, legend._ncols))
-        legend.set_ncols(1 if max((len(text.get_text()) for text in legend.get_texts()), default=0) > 14 else 2)
     figure.set_size_inches(WIDTH, sum(inches))
     return undo
+
+
+def _in_fewer_columns(legend: Legend) -> Callable[[], object]:
+    """Lay the entries of a legend out again in as many columns as are narrow enough for a phone; gives what undoes it.
+
+    `Legend.set_ncols` only notes a number: entries keep the columns that they were given when the legend was made.
+    """
+    box = legend._legend_handle_box
+    before, size = box.get_children(), legend.prop.get_size()
+    entries = [entry for column in before for entry in column.get_children()]
+    longest = max(len(text.get_text()) for text in legend.get_texts())
+    fits = int(0.95 * WIDTH * 72 / (0.55 * size * longest + 4.5 * size))  # letters, and the mark with its space
+    down = -(-len(entries) // max(1, min(fits, len(before))))
+    look = {"pad": 0, "sep": before[0].sep, "align": before[0].align}
+    box._children = [VPacker(children=entries[at : at + down], **look) for at in range(0, len(entries), down)]
+    box.set_figure(legend.get_figure(root=True))
+    return partial(setattr, box, "_children", before)
 
 
 def _placed(figure: Figure) -> list[Axes]:

@@ -83,7 +83,8 @@ def time_spent(table: pd.DataFrame) -> Figure:
                 ax.scatter(places + _spread(len(some)), some["seconds"], s=14, color=colour, alpha=0.7, label=status)
         ax.set_xticks(range(len(order)), map(in_figure, order))
         ax.set(xlabel=in_figure(axis), ylabel="seconds", ylim=(0, None))
-        ax.legend(loc="upper left", ncols=2)
+        if (runs["status"] == "failed").any():
+            fig.legend(loc="outside lower center", ncols=2)
     return fig
 
 

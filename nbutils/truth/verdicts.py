@@ -253,6 +253,13 @@ def found_table(
     return pd.DataFrame(rows)
 
 
+def in_words(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of constructions as a page shows it: titles of tasks, and words for rules of firing and for layers."""
+    rules = {"top-decile": "top 10 %"} | {f"top:{share:g}": f"top {100 * share:.0f} %" for share in (0.05, 0.2)}
+    words = {"rule": table["rule"].replace(rules), "layer": table["layer"].map({0: "all", 1: "one by one"})}
+    return table.assign(**words).rename(columns={name: task.title for name, task in TASKS.items()})
+
+
 def own_remainders(table: pd.DataFrame, rules: PlantedRules = PLANTED_RULES) -> pd.DataFrame:
     """What the networks themselves have beyond the classes, task by task: by the book's remainder, and left over.
 

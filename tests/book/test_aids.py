@@ -36,6 +36,29 @@ def test_the_first_use_of_a_word_leads_to_its_meaning(aids):
     assert aids._linked("Nothing here.", missing, "g.html") == []
 
 
+@pytest.mark.parametrize(
+    ("text", "linked"),
+    [
+        ("over the epochs of a run, or of ten runs", "run"),
+        ("Each network's runs end.", "runs"),
+        ("A sweep runs one notebook.", None),
+        ("The code that is run takes little run time.", None),
+        ("They run; every run ends.", "run"),
+    ],
+)
+def test_a_verb_is_not_taken_for_a_word_of_the_glossary(aids, text, linked):
+    parts = aids._linked(text, {"run": aids.Term("run", "term-run", "One network, trained once.")}, "g.html")
+    assert [part.astext() for part in parts if isinstance(part, nodes.reference)] == ([linked] if linked else [])
+    assert "".join(part.astext() for part in parts) == (text if linked else "")
+
+
+def test_prose_is_typeset_and_code_is_not(aids):
+    tree = new_document("page")
+    tree += nodes.paragraph("", "", nodes.Text("-0.5 in 95 % of 5 % cases "), nodes.literal("", "-1, 95 %"))
+    aids.typeset_prose(None, tree, "page")
+    assert tree.astext() == "−0.5 in 95\u00a0% of 5\u00a0% cases -1, 95 %"
+
+
 def test_only_running_prose_is_linked(aids):
     tree = new_document("page")
     said = nodes.paragraph("", "", nodes.Text("said "), nodes.literal("", "code"), nodes.emphasis("", "stressed"))

@@ -42,7 +42,7 @@ def table(change, untied, excess):
 @pytest.mark.parametrize(
     ("truth", "words"),
     [
-        ((-0.3, 0.0, 0.0), ["12 contradicted", "12 no association", "without tied neurons, -0.0"]),
+        ((-0.3, 0.0, 0.0), ["12 contradicted", "12 no association", "without tied neurons, −0.0"]),
         ((0.0, 0.0, 0.2), ["12 no association", "12 supported"]),
     ],
 )
@@ -60,4 +60,4 @@ def test_the_page_tells_the_words_of_its_table(truth, words, tmp_path, execute_p
         assert word in text
     own = made[made["dataset"] == "cifar10-10k"].set_index(["rule", "sparsity", "stage"])["modularity"].sort_index()
     change = own["magnitude", 0.9, "after"].mean() - own["none", 0.0, "before"].mean()
-    assert f"On CIFAR-10 Q changes by {change:+.3f}" in text
+    assert f"On CIFAR-10 Q changes by {change:+.3f}".replace("-0", "−0") in text

@@ -58,7 +58,7 @@ def test_a_finding_has_every_question_with_its_word():
     for hypothesis in ("H1", "H2", "H3"):
         said = one.finding(hypothesis)
         own = [answer for answer in one.answers.values() if answer.question.hypothesis == hypothesis]
-        assert len(re.findall(r"\*\*(.+?)\*\* \(0\.05\)", said)) == len(own)
+        assert len(re.findall(r"\*\*(.+?)\*\* \(0\.050?\)", said)) == len(own)
     boxes = one.show_finding().text
     assert boxes.count("nb-callout") == 3
     assert "within runs" not in boxes, "the box holds what decides"
@@ -99,7 +99,7 @@ def test_an_amended_word_stands_beside_the_first_one_where_they_differ():
     assert "**undecided** 0.40 (amended: supported)" in text
     assert "beyond chance **undecided, amended: supported** (0.40)" in told.finding("H1")
     assert "undecided, amended: supported" in told.show_answers("H1").text
-    assert answering.show_words([told], "H1").text.count("undecided, amended: supported ●") == 1
+    assert answering.show_words([told], "H1").text.count("undecided, amended: supported\u00a0●") == 1
 
 
 def test_nothing_studied_is_said():
@@ -265,7 +265,7 @@ def test_the_comparison_counts_words_and_marks_what_is_confirmatory():
 
 def test_the_board_s_box_says_where_ours_stand():
     said = answering.show_best([found(), found("mnist")]).text
-    assert "linear probe, last layer (0.90), binned entropy per active neuron (−0.40)" in said
+    assert "linear probe, last layer (0.90); binned entropy per active neuron (−0.40)" in said
     assert "modularity Q 5, binned entropy per active neuron 2, entropy of blocks of six 4" in said
     assert "among 5" in said
 

@@ -26,7 +26,7 @@ def test_a_page_shows_failed_runs_and_judges_the_others(tiny, own_store, capsys)
     assert "training diverged: after epoch 1 layer" in failures
     assert "learning_rate=1e+30" in failures.replace("<wbr>", "")
     assert page.results.run("random").seed == 1
-    assert "H1 on digits: inconclusive" in page.show_verdict("H1", "Claim.").text
+    assert "H1 on Digits (8×8): inconclusive" in page.show_verdict("H1", "Claim.").text
     assert page.show_tests("H1").text.count("too few runs") == 9
     assert "16 of 16 missing runs trained and measured" in capsys.readouterr().out
 

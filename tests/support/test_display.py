@@ -79,6 +79,20 @@ def test_tables_have_headers_no_index_and_dashes():
     assert ">3<" in html
 
 
+def test_large_whole_numbers_are_grouped():
+    table = pd.DataFrame({"parameters": [269_722, 9_999], "name": ["12345", "x"]})
+    html = show_table(table, "Counts.").text
+    assert [f">{cell}<" in html for cell in ("269,722", "9999", "12345")] == [True] * 3
+
+
+def test_numbers_and_apostrophes_are_typeset_and_code_is_not():
+    text = say("The network's ρ: -0.25 (-0.50 to -0.00), 95 % of 3-4; `x = -1, 'it's', 5 %`; mlp:24-12.").text
+    assert text == (
+        "<p>The network’s ρ: −0.25 (−0.50 to 0.00), 95\u00a0% of 3-4; <code>x = -1, 'it's', 5 %</code>; mlp:24-12.</p>"
+    )
+    assert "<strong>The run’s ρ, −0.1</strong>" in callout("The run's ρ, -0.1", "x").text
+
+
 def test_sentences_and_boxes_escape():
     assert say("**b** `c` <i>").text == "<p><strong>b</strong> <code>c</code> &lt;i&gt;</p>"
     assert "&lt;x&gt;" in callout("<x>", "text", "refuted").text

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 
 from nbutils.support.display import show
-from nbutils.support.figures import MOST, WIDTH, is_wide, restacked
+from nbutils.support.figures import MOST, MOST_COLUMNS, WIDTH, is_wide, restacked
 
 
 def grid(rows: int, columns: int, **options) -> Figure:
@@ -22,8 +24,12 @@ def grid(rows: int, columns: int, **options) -> Figure:
     return figure
 
 
+def entry_columns(legend: Legend) -> list:
+    return legend._legend_handle_box.get_children()
+
+
 def state(figure: Figure) -> list:
-    found = [figure.get_size_inches().tolist(), [legend._ncols for legend in figure.legends]]
+    found = [figure.get_size_inches().tolist(), [len(entry_columns(legend)) for legend in figure.legends]]
     for ax in figure.axes:
         place = ax.get_subplotspec()
         shown = [
@@ -42,7 +48,25 @@ def test_panels_stand_below_one_another_with_all_that_they_shared():
         assert [ax.get_title(loc="left") for ax in figure.axes] == ["column 0", "column 1", "column 2"] * 2
         assert [ax.get_xlabel() for ax in figure.axes[3:]] == ["time", "", ""], "only what its own column shares"
         assert all(ax.yaxis.get_tick_params()["labelleft"] for ax in figure.axes)
-        assert figure.legends[0]._ncols == 2
+
+
+@pytest.mark.parametrize(
+    ("label", "across"), [("Q", 4), ("test accuracy", 2), ("norms and linear regions of the weights", 1)]
+)
+@pytest.mark.parametrize("panels", [1, 2])
+def test_a_legend_is_as_narrow_as_the_phone(label, across, panels):
+    figure = Figure(figsize=(8, 3), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(1, panels))
+    handles = [axes[0].plot([0, 1], label=f"{label} {number}")[0] for number in range(4)]
+    legend = figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    axes[0].set_xlabel("rank correlation of a measure with accuracy on other test images")
+    before = state(figure)
+    with restacked(figure):
+        assert len(entry_columns(legend)) == across
+        figure.draw_without_rendering()
+        for shown in (legend.get_window_extent(), axes[0].xaxis.label.get_window_extent()):
+            assert 0 <= shown.x0 < shown.x1 <= WIDTH * figure.dpi
+    assert state(figure) == before
 
 
 def fail_inside(figure: Figure, before: list) -> None:
@@ -76,6 +100,19 @@ def test_sheets_of_small_pictures_and_narrow_figures_stay_as_they_are():
     assert not is_wide(grid(1, MOST + 1))
     assert not is_wide(Figure(figsize=(WIDTH, 3)))
     assert is_wide(grid(1, 2))
+    sheet = grid(1, 2)
+    for axes in sheet.axes:
+        axes.set_axis_off()
+    assert not is_wide(sheet)
+
+
+@pytest.mark.parametrize(("columns", "wide"), [(MOST_COLUMNS, True), (MOST_COLUMNS + 1, False)])
+def test_maps_of_many_columns_stay_as_wide_as_they_are(columns, wide):
+    figure = Figure(figsize=(8, 3))
+    axes = figure.subplots()
+    axes.imshow(np.zeros((2, columns)))
+    axes.set_xticks(range(columns), [f"column {number}" for number in range(columns)])
+    assert is_wide(figure) == wide
 
 
 def test_a_page_holds_both_and_no_name_twice():
