@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from nbutils.support.display import typeset
+
 __all__ = ["arrow", "circle", "figure", "line", "lines", "panel", "rect", "text"]
 
 SIZE = 12  # of letters, in pixels
@@ -81,7 +83,9 @@ def figure(name: str, panels: Sequence[str], caption: str, alt: str, more: str =
         raise ValueError(f"a picture needs a caption and an alt text, received {caption!r} and {alt!r}")
     shown = f'<div class="nb-panels" role="img" aria-label="{escape(alt, quote=True)}">{"".join(panels)}</div>'
     kind = "nb-figure nb-picture mathjax_ignore"
-    return f'<figure class="{kind}" id="picture-{name}">{shown}{more}<figcaption>{caption}</figcaption></figure>'
+    return (
+        f'<figure class="{kind}" id="picture-{name}">{shown}{more}<figcaption>{typeset(caption)}</figcaption></figure>'
+    )
 
 
 def _kind(kind: str) -> str:

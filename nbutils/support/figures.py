@@ -78,9 +78,10 @@ def restacked(figure: Figure) -> Iterator[None]:
     for legend in [*figure.legends, *(axes.get_legend() for axes in panels)]:
         if legend is not None and legend.get_texts():
             undo.append(_in_fewer_columns(legend))
-    for axis in (panel.xaxis for panel in panels):
-        undo.append(partial(axis.set_label_text, axis.get_label_text()))
-        axis.set_label_text("\n".join(textwrap.wrap(axis.get_label_text(), WIDEST)))
+    for label in (panel.xaxis.label for panel in panels):
+        if len(text := label.get_text()) > WIDEST:  # ends where the panel does: names of rows leave room on the left
+            undo.append(partial(label.set, text=text, x=label.get_position()[0], ha=label.get_ha()))
+            label.set(text="\n".join(textwrap.wrap(text, WIDEST)), x=1, ha="right")
     try:
         yield
     finally:

@@ -13,7 +13,7 @@ STUMBLES = {
     "a zero with a sign": r"[-−]0(?:\.0+)?(?![\d.,])",
     "an interval without ends": r"\(–\s*to\s*–\)",
     "a value that is missing": r"\bnan\b",
-    "one of several": r"(?<![\w.,])1 (?:networks|runs|seeds|epochs|data sets)\b",
+    "a plural of one": r"(?<![\w.,])1 (?:networks|runs|seeds|epochs)\b",
     "a line that ends before %": r"\d %",
     "a condition as in code": r"\bmixed:0",
     "a formula of code": r"Q_null",
