@@ -47,7 +47,8 @@ def is_wide(figure: Figure) -> bool:
     pictures = bool(panels) and not any(axes.axison for axes in panels)
     named = [axes.xaxis for axes in panels if isinstance(axes.xaxis.get_major_locator(), FixedLocator)]
     columns = max((len(axis.get_ticklocs()) for axis in named), default=0)
-    return figure.get_figwidth() > WIDTH + 0.5 and len(panels) <= MOST and not pictures and columns <= MOST_COLUMNS
+    wide = bool(figure.get_figwidth() > WIDTH + 0.5)
+    return wide and len(panels) <= MOST and not pictures and columns <= MOST_COLUMNS
 
 
 @contextmanager

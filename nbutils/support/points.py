@@ -16,7 +16,7 @@ from typing import Any
 
 from nbutils.support.arguments import checked
 from nbutils.support.checks import shown
-from nbutils.support.display import GREY, Html, download_link, inline_html
+from nbutils.support.display import GREY, Html, download_link, inline_html, typeset
 
 __all__ = ["Axis", "Plot", "Point", "as_json", "points_csv", "show_points"]
 
@@ -201,7 +201,8 @@ class Plot:
     def _told(self) -> list[list[Any]]:
         """For the script: place, words and rows of every point."""
         return [
-            [self.x.place(p.x), 1000 - self.y.place(p.y), p.text, *([p.rows] if self.rows else [])] for p in self.points
+            [self.x.place(p.x), 1000 - self.y.place(p.y), typeset(p.text), *([p.rows] if self.rows else [])]
+            for p in self.points
         ]
 
 

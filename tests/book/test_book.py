@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from nbutils.data.datasets import title_of
 from nbutils.pages.publish import book_toc, page_jobs, toc_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -207,7 +208,7 @@ def test_pages_show_verdicts_and_honest_words(book):
     dataset = book.datasets[-1]
     for name in ("h1_communities", "h2_modularity", "h3_entropy"):
         text = (book.built / f"html/book/pages/{dataset}/{name}.html").read_text("utf-8")
-        assert f"{name[:2].upper()} on {dataset}: inconclusive" in text  # two networks are too few
+        assert f"{name[:2].upper()} on {title_of(dataset)}: inconclusive" in text  # two networks are too few
         assert "too few runs" in text
 
 

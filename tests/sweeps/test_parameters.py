@@ -49,7 +49,7 @@ def test_a_misspelt_name_gets_the_nearest_spelling():
         ("processors", {"study": "digits digits"}, "study: must name each study once, received 'digits digits'"),
         ("evolution", {"dataset": "mnist"}, "evolution has no parameter 'dataset'; it takes study"),
         ("reconstruction", {"dataset": " mnist"}, "dataset .* must be one of .*, received ' mnist'"),
-        ("nothing", {}, "template must be one of answers, architectures, claims, .*received 'nothing'"),
+        ("nothing", {}, "template must be one of answers, architectures, cause, claims, .*received 'nothing'"),
         ("../notebooks/synthesis", {}, "template must be one of answers, .*received '../notebooks/synthesis'"),
         ("h1_communities", {"source": "tabels"}, "source must be 'live', 'tables' or 'mixed', received 'tabels'"),
     ],

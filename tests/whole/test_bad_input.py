@@ -421,7 +421,7 @@ def test_notebooks(content, words, here, capsys):
 
 NAN, INF = float("nan"), float("inf")
 GIVEN = [
-    ("nothing", {}, "template must be one of answers, architectures, claims, compared, datasets"),
+    ("nothing", {}, "template must be one of answers, architectures, cause, claims, compared, datasets"),
     ("start_here", {"dateset": "digits"}, "did you mean 'dataset'?"),
     ("start_here", {"dataset": 3}, "dataset: input should be a valid string, received 3"),
     ("start_here", {"dataset": "x" * 300}, "dataset must be one of"),

@@ -75,7 +75,9 @@ def test_figures_of_communities():
 
 def test_figures_of_data_sets_and_sweeps():
     names = ["folder:/$a$", "folder:/$b$"]
-    assert set(names) <= set(texts(forest([Evidence(name, "true", "H1", "T", "q", 0.5, 0.1, 0.9) for name in names])))
+    assert {"Folder $a$", "Folder $b$"} <= set(
+        texts(forest([Evidence(name, "true", "H1", "T", "q", 0.5, 0.1, 0.9) for name in names]))
+    )
     points = [(name, size, seed) for name in ("$a and $b", "$x$") for size in ("1", "$2$") for seed in (0, 1)]
     table = pd.DataFrame(points, columns=["$name$", "size", "seed"])
     table = table.assign(metric="cost in $ or $$", value=np.arange(8.0), text="", low=np.nan, high=np.nan, unit="")
