@@ -39,9 +39,10 @@ BOTH = "MNIST (true labels) and MNIST (40 % redrawn)"
                 "Of gains with redrawn labels, 1 of 1 exceed usual regularisers; the rest is regularisation.",
             ],
         ),
-        (
+        pytest.param(
             {"slope": 0.3, "control": 0.2},
             [f"Neither a cause nor a by-product: {ONE} on {BOTH} (up: supported; down: suppor"],
+            marks=pytest.mark.release,
         ),
         (
             {"slope": 0.3, "seeds": 7},
@@ -51,7 +52,9 @@ BOTH = "MNIST (true labels) and MNIST (40 % redrawn)"
                 "No dose moves Q far enough in eight networks yet. Left out: 0 of 910 networks.",
             ],
         ),
-        ({"seeds": 1}, [f"Too few networks for an answer about {ONE} on {BOTH}."]),
+        pytest.param(
+            {"seeds": 1}, [f"Too few networks for an answer about {ONE} on {BOTH}."], marks=pytest.mark.release
+        ),
     ],
     ids=["by-product", "cause, hidden", "controls as well", "seven seeds", "one seed"],
 )
