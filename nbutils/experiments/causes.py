@@ -178,7 +178,8 @@ def differences_at(doses: pd.DataFrame, penalty: str, dose: float, column: str) 
         dose: a coefficient.
         column: of the table.
     """
-    return _differences(_by_dose(doses), penalty, dose, column)
+    own = doses.loc[doses["condition"] == penalty, ["condition", "dose", "seed", column]]
+    return _differences(_by_dose(own), penalty, dose, column)
 
 
 Cells = Mapping[tuple[str, float], pd.DataFrame]  # (penalty, dose) -> what was measured, by seed
@@ -203,7 +204,7 @@ def chosen_dose(doses: pd.DataFrame, penalty: str, direction: str, rules: CauseR
         direction: "up" or "down".
         rules: how far is far enough, and how many pairs of networks it takes.
     """
-    return _chosen(_by_dose(doses), penalty, direction, rules)
+    return _chosen(_by_dose(doses[doses["condition"] == penalty]), penalty, direction, rules)
 
 
 def _chosen(cells: Cells, penalty: str, direction: str, rules: CauseRules) -> float:

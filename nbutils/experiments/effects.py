@@ -50,13 +50,16 @@ def paired(table: pd.DataFrame, condition: str, against: str, column: str) -> np
         >>> paired(table, "a", "b", "accuracy").tolist()
         [0.25]
     """
-    return _differences(table, condition, against, [column])[0]
+    return _differences(*(_by_seed(table[table["condition"] == name], [column]) for name in (condition, against)))[0]
 
 
-def _differences(table: pd.DataFrame, condition: str, against: str, columns: Sequence[str]) -> list[np.ndarray]:
-    """Those of each of several columns."""
-    sides = [table[table["condition"] == name].set_index("seed")[[*columns]] for name in (condition, against)]
-    both = (sides[0] - sides[1]).sort_index().to_numpy(float).T
+def _by_seed(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    return table[["seed", *columns]].set_index("seed")
+
+
+def _differences(there: pd.DataFrame, without: pd.DataFrame) -> list[np.ndarray]:
+    """Those of each column, by seed."""
+    both = (there - without).sort_index().to_numpy(float).T
     return [one[~np.isnan(one)] for one in both]
 
 
@@ -77,11 +80,13 @@ def condition_effects(table: pd.DataFrame, columns: Sequence[str] = SHOWN) -> pd
     """
     good, rows = sound_trials(table), []
     for dataset in dict.fromkeys(table["dataset"]):
-        own = good[good["dataset"] == dataset]
+        groups = good[good["dataset"] == dataset].groupby("condition")
+        by_condition = {name: _by_seed(own, columns) for name, own in groups}
+        nothing = _by_seed(good[:0], columns)
         for condition in (one for one in conditions_of(dataset) if one.name != "reference"):
-            there = own.loc[own["condition"] == condition.name, [*columns]].mean()
-            differences = _differences(own, condition.name, condition.against, columns)
-            for column, found in zip(columns, differences, strict=True):
+            there, without = (by_condition.get(name, nothing) for name in (condition.name, condition.against))
+            means = there.mean()
+            for column, found in zip(columns, _differences(there, without), strict=True):
                 enough = len(found) >= LEAST
                 low, high = t_interval(found) if enough else (np.nan, np.nan)
                 rows.append(
@@ -94,7 +99,7 @@ def condition_effects(table: pd.DataFrame, columns: Sequence[str] = SHOWN) -> pd
                         "column": column,
                         "measure": OUTCOMES[column],
                         "networks": len(found),
-                        "mean": float(there[column]),
+                        "mean": float(means[column]),
                         "effect": float(found.mean()) if len(found) else np.nan,
                         "low": low,
                         "high": high,
