@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -258,9 +258,31 @@ def _papermill(job: NotebookJob, template: Any, draft: Path, folder: Path) -> No
         kernel_name=name,
         cwd=job.folder if job.folder and Path(job.folder).is_dir() else str(folder),
         progress_bar=False,
+        engine_name=_engine(),
         kernel_manager_class=kernel_manager(folder, python=name == "python3"),
         timeout_func=left,
     )
+
+
+@cache
+def _engine() -> str:
+    """Name of papermill's engine that writes the notebook when it is over, however it ends.
+
+    Its own also does before and after each cell, which takes longer than short cells do, for a file nobody reads.
+    """
+    from papermill.engines import NBClientEngine, papermill_engines
+
+    class WritesOnce(NBClientEngine):
+        @classmethod
+        def execute_managed_notebook(cls, nb_man: Any, *args: Any, **kwargs: Any) -> None:
+            nb_man.save = lambda **_: None
+            try:
+                super().execute_managed_notebook(nb_man, *args, **kwargs)
+            finally:
+                del nb_man.save  # what comes next is saved again
+
+    papermill_engines.register("nbutils", WritesOnce)
+    return "nbutils"
 
 
 def _outcome(job: NotebookJob, draft: Path, reason: str, start: float) -> Outcome:

@@ -107,7 +107,7 @@ def test_a_notebook_that_always_dies_fails_after_three_attempts(
 
 
 def test_a_time_limit_ends_a_notebook(write_notebook, write_sweep, start_sweep, tmp_path, own_store):
-    write_notebook(log(tmp_path), "import time\nif x == 1: time.sleep(300)", RECORD)
+    write_notebook(log(tmp_path), "print('so far')\nimport time\nif x == 1: time.sleep(300)", RECORD)
     file = write_sweep(grid={"x": [1, 2]}, fixed={"y": 0.5}, timeout=500)
     code, text = start_sweep(file, "--timeout", 3).finish()
     assert code == 1
@@ -116,6 +116,7 @@ def test_a_time_limit_ends_a_notebook(write_notebook, write_sweep, start_sweep, 
     assert len(executed(tmp_path)) == 2, "a notebook that is too slow is not tried again in the same start"
     failed = nbformat.read(tmp_path / "runs/sweep/x=1/small.failed.ipynb", as_version=4)
     assert failed.metadata.nbutils.status == "failed"
+    assert any("so far" in o.get("text", "") for cell in failed.cells for o in cell.get("outputs", ()))
 
 
 LIMITED = """

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from papermill import engines
 
+from nbutils.sweeps.execute import NotebookJob, _run
 from nbutils.sweeps.grid import load_sweep
 from nbutils.sweeps.tables import read_results
 
@@ -154,3 +156,16 @@ except TryAgain as wish:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "its kernel died (killed, or out of memory?)", done.stderr
+
+
+def test_a_notebook_is_written_when_it_is_over_and_not_after_each_cell(monkeypatch):
+    written, write = [], engines.write_ipynb
+
+    def counted(notebook: nbformat.NotebookNode, path: str) -> None:
+        written.append(sum(bool(cell.outputs) for cell in notebook.cells))
+        write(notebook, path)
+
+    monkeypatch.setattr(engines, "write_ipynb", counted)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(f"{n}") for n in range(20)])
+    assert _run(NotebookJob("many cells", nbformat.writes(notebook))).status == "done"
+    assert written == [0, 20], "before its first cell and after its last one"
