@@ -19,6 +19,8 @@ REPAIRS = (
     (r'(<div class="citation" id="[^"]+") role="doc-biblioentry"', r'\1 role="listitem"'),
     (r'(<button class="btn search-button-field[^>]*?) title="Search" aria-label="Search"', r"\1"),
     (r'(<i class="theme-switch[^>]*?) +title="[^"]+"', r"\1"),
+    (r">(Show|Hide) code cell content<", r">\1 the solution<"),
+    (r">(Show|Hide) code cell source<", r">\1 the code<"),
 )
 INDEX = """<!DOCTYPE html>
 <html lang="{language}">

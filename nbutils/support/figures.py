@@ -9,14 +9,15 @@ from __future__ import annotations
 import csv
 import io
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+from matplotlib.colors import to_hex, to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 from matplotlib.legend import Legend
@@ -169,8 +170,8 @@ def figure_csv(figure: Figure) -> str:
 
     Returns:
         CSV with the columns panel (its title, or its number), kind, series (as in the legend), x and y; a place with a
-        name, such as a data set, is given by its name. An interval is two rows. Empty if nothing but pictures is
-        drawn, or more than fits into a page.
+        name, such as a data set, is given by its name. An interval is two rows, a band its corners. Empty if nothing
+        but pictures is drawn, or more than fits into a page.
 
     Examples:
         >>> axes = Figure().subplots()
@@ -180,23 +181,40 @@ def figure_csv(figure: Figure) -> str:
         1,line,Q,1,0.5
         1,line,Q,2,0.25
     """
-    rows = []
+    rows, legend = [], _legend(figure)
     panels = [axes for axes in figure.axes if not hasattr(axes, "_colorbar")]
     for number, axes in enumerate(panels, 1):
         title = axes.get_title(loc="left") or axes.get_title() or str(number)
-        rows += [(title, *row) for row in _rows(axes)]
-        if len(rows) > MOST_ROWS:
-            return ""
-    if not rows:
+        rows += [(title, *row) for row in _rows(axes, legend)]
+    if len(rows) > MOST_ROWS:
+        rows = [row for row in rows if row[1] != "band"]
+    if not 0 < len(rows) <= MOST_ROWS:
         return ""
     buffer = io.StringIO()
     csv.writer(buffer).writerows([HEAD, *rows])
     return buffer.getvalue()
 
 
-def _rows(axes: Axes) -> Iterator[tuple[Any, ...]]:
+def _legend(figure: Figure) -> dict[str, str]:
+    """What colours mean by legends that all panels share; a colour that means two things means nothing."""
+    found: dict[str, set[str]] = {}
+    for legend in figure.legends:
+        for artist, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
+            found.setdefault(_colour(artist), set()).add(text.get_text())
+    return {colour: texts.pop() for colour, texts in found.items() if colour and len(texts) == 1}
+
+
+def _colour(artist: Any) -> str:
+    """The one colour of what is drawn, without its transparency; "" where there are several."""
+    name = "get_color" if isinstance(artist, Line2D | LineCollection) else "get_facecolor"
+    colours = to_rgba_array(getattr(artist, name)()) if hasattr(artist, name) else np.empty((0, 4))
+    return to_hex(colours[0]) if len(np.unique(colours[:, :3], axis=0)) == 1 else ""
+
+
+def _rows(axes: Axes, legend: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
     names = _names(axes.xaxis), _names(axes.yaxis)
-    for kind, series, values in _drawn(axes):
+    for kind, artist, values in _drawn(axes):
+        series = _label(artist) or legend.get(_colour(artist), "")
         for x, y in values:
             yield kind, series, _named(x, names[0]), _named(y, names[1])
     for image in axes.images:
@@ -206,20 +224,22 @@ def _rows(axes: Axes) -> Iterator[tuple[Any, ...]]:
                 yield "cell", f"{float(value):.6g}", _named(column, names[0]), _named(row, names[1])
 
 
-def _drawn(axes: Axes) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Kind, series and points of all that is drawn at places given by values, not by places on the page."""
+def _drawn(axes: Axes) -> Iterator[tuple[str, Any, np.ndarray]]:
+    """Kind, artist and points of all that is drawn at places given by values, not by places on the page."""
     for line in axes.lines:
         if isinstance(line, Line2D) and line.get_transform() == axes.transData:
-            yield "line" if line.get_linestyle() != "None" else "dot", _label(line), _numbers(line.get_xydata())
+            yield "line" if line.get_linestyle() != "None" else "dot", line, _numbers(line.get_xydata())
     for found in axes.collections:
         if isinstance(found, PathCollection):
-            yield "dot", _label(found), _numbers(found.get_offsets())
+            yield "dot", found, _numbers(found.get_offsets())
         elif isinstance(found, LineCollection) and found.get_transform() == axes.transData:
             parts = [_numbers(part) for part in found.get_segments()]
-            yield "interval", _label(found), np.concatenate(parts) if parts else np.empty((0, 2))
+            yield "interval", found, np.concatenate(parts) if parts else np.empty((0, 2))
+        elif isinstance(found, PolyCollection) and found.get_transform() == axes.transData:
+            yield from (("band", found, _numbers(path.vertices[:-1])) for path in found.get_paths())
     for bars in axes.containers:
         if hasattr(bars, "patches") and (ends := [_end(bar, bars.orientation) for bar in bars.patches]):
-            yield "bar", _label(bars), _numbers(ends)
+            yield "bar", bars, _numbers(ends)
 
 
 def _end(bar: Any, orientation: str) -> tuple[float, float]:
@@ -239,10 +259,15 @@ def _label(artist: Any) -> str:
 
 
 def _names(axis: Any) -> dict[float, str]:
-    """Places of an axis that bear names instead of numbers."""
-    texts = [text.get_text() for text in axis.get_ticklabels()]
-    named = {place: text for place, text in zip(axis.get_ticklocs(), texts, strict=False) if text}
-    return {} if all(_is_number(text) for text in named.values()) else named
+    """Places of an axis that bear names instead of numbers; where it shows none, those of a panel that shares it."""
+    panel = axis.axes
+    grouper = panel.get_shared_x_axes() if axis.axis_name == "x" else panel.get_shared_y_axes()
+    for other in (panel, *grouper.get_siblings(panel)):
+        texts = [text.get_text() for text in getattr(other, f"{axis.axis_name}axis").get_ticklabels()]
+        named = {place: text for place, text in zip(axis.get_ticklocs(), texts, strict=False) if text}
+        if named:
+            return {} if all(_is_number(text) for text in named.values()) else named
+    return {}
 
 
 def _is_number(text: str) -> bool:

@@ -198,6 +198,7 @@ def test_checkpoints_of_others_are_refused(tmp_path):
         SparseTraining(QUICK).resume(path)
 
 
+@pytest.mark.release
 def test_a_network_learns_to_read_syllables():
     """In a minute it reads nearly all; in seconds, it has begun to."""
     schedule = Schedule(every=4096, stop=7e-3)

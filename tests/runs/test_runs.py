@@ -159,12 +159,12 @@ print(digest.hexdigest())
 """
 
 
-def test_same_parameters_give_the_same_bits_in_other_processes():
-    found = [
-        subprocess.run([sys.executable, "-c", PRINT, threads], capture_output=True, text=True, check=True).stdout
-        for threads in ("1", "2")
-    ]
-    assert found[0] == found[1] != ""
+def test_same_parameters_give_the_same_bits_in_another_process(capsys, monkeypatch):
+    command = [sys.executable, "-c", PRINT, "2"]
+    there = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    monkeypatch.setattr(sys, "argv", ["", "1"])
+    exec(PRINT, {})
+    assert there == capsys.readouterr().out != ""
 
 
 def test_a_run_is_trained_once(own_store, monkeypatch):

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from nbutils.support.display import show
 from nbutils.support.figures import MOST_ROWS, figure_csv
@@ -33,6 +34,26 @@ def test_lines_dots_bars_and_intervals_are_told_by_kind_and_series():
     assert [row[4] for row in found if row[1] == "interval"] == ["0.375", "0.625"]
     assert [row[3:] for row in found if row[0] == "2"] == [("4", "MNIST"), ("5", "KMNIST")]
     assert len(found) == 7, "no line across the page, nothing missing"
+
+
+def test_panels_that_share_an_axis_or_a_legend_share_its_names():
+    figure = Figure()
+    left, right = figure.subplots(1, 2, sharey=True)
+    for panel in (left, right):
+        panel.barh([0, 1], [4, 5])
+    left.set_yticks([0, 1], ["MNIST", "KMNIST"])
+    (own,) = left.plot([1, 2], [0, 1], color="C0")
+    right.plot([1, 2], [0, 1], color="C0")
+    right.fill_between([1, 2], [0, 0.5], [1, 1.5], color="C1", alpha=0.5)
+    right.plot([3], [1], "o", color="C2")
+    figure.legend([own, Patch(color="C1")], ["Q", "its band"])
+    found = [tuple(row) for row in table(figure).itertuples(index=False)]
+    assert [row[4] for row in found if row[1] == "bar"] == ["MNIST", "KMNIST"] * 2
+    assert {row[:3] for row in found if row[1] == "line"} == {("1", "line", "Q"), ("2", "line", "Q")}
+    assert {(row[3], row[4]) for row in found if row[1:3] == ("band", "its band")} == {
+        *(("1", "MNIST"), ("1", "KMNIST"), ("2", "0.5"), ("2", "1.5"))
+    }
+    assert ("2", "dot", "", "3", "KMNIST") in found, "what no legend names has no name"
 
 
 def test_cells_of_a_map_bear_the_names_of_its_rows():

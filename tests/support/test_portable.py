@@ -59,6 +59,7 @@ def test_off_unless_asked_for(monkeypatch):
 
 
 @needs_avx2
+@pytest.mark.release
 def test_training_takes_other_instructions():
     code = "import nbutils, torch, json; print(json.dumps(torch.backends.cpu.get_cpu_capability()))"
     assert result(code, NBUTILS_PORTABLE="1") == "AVX2"
