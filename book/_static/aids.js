@@ -1,4 +1,5 @@
-/* Words of the glossary show their meaning when they are pointed at or reached by keyboard; what is folded is printed. */
+/* Words of the glossary show their meaning when they are pointed at or reached by keyboard; what is folded is printed;
+   what goes on beyond the right edge fades there. */
 (function () {
   "use strict";
   document.addEventListener("DOMContentLoaded", function () {
@@ -22,6 +23,15 @@
       ["mouseleave", "blur"].forEach(function (name) { link.addEventListener(name, hide); });
     });
     document.addEventListener("keydown", function (event) { if (event.key === "Escape") hide(); });
+    var wide = document.querySelectorAll("article .pst-scrollable-table-container, article [style*='overflow-x:auto']");
+    function fade(part) {
+      part.classList.toggle("nb-more", part.scrollLeft + part.clientWidth < part.scrollWidth - 2);
+    }
+    var watcher = new ResizeObserver(function (seen) { seen.forEach(function (one) { fade(one.target); }); });
+    wide.forEach(function (part) {
+      watcher.observe(part);
+      part.addEventListener("scroll", function () { fade(part); }, { passive: true });
+    });
   });
   window.addEventListener("beforeprint", function () {
     document.querySelectorAll("details:not([open])").forEach(function (part) { part.open = true; part.dataset.printed = ""; });

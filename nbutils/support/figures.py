@@ -45,7 +45,7 @@ def is_wide(figure: Figure) -> bool:
         (True, False)
     """
     panels = _panels(figure)
-    pictures = bool(panels) and not any(axes.axison for axes in panels)
+    pictures = len(panels) > 1 and not any(axes.axison for axes in panels)
     named = [axes.xaxis for axes in panels if isinstance(axes.xaxis.get_major_locator(), FixedLocator)]
     columns = max((len(axis.get_ticklocs()) for axis in named), default=0)
     wide = bool(figure.get_figwidth() > WIDTH + 0.5)

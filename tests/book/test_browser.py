@@ -118,6 +118,15 @@ def test_the_search_finds_meanings_first(page):
     assert "glossary" in page.locator("#search-results li a").first.get_attribute("href")
 
 
+def test_a_table_fades_where_it_goes_on(page):
+    page.set_viewport_size(PHONE)
+    page.goto("book/intro.html")
+    table = page.locator(".pst-scrollable-table-container").first
+    page.wait_for_function("document.querySelector('.pst-scrollable-table-container').matches('.nb-more')")
+    table.evaluate("one => { one.scrollLeft = one.scrollWidth; }")
+    page.wait_for_function("!document.querySelector('.pst-scrollable-table-container').matches('.nb-more')")
+
+
 def test_the_theme_is_chosen_by_a_button_and_kept(page):
     page.goto("book/intro.html")
     button, theme = page.locator("button.theme-switch-button:visible").first, "document.documentElement.dataset.theme"

@@ -141,6 +141,16 @@ def test_the_steps_to_modularity_are_in_the_picture(drawn):
     assert html.count("edge between") == 2 + 0 + 8, "edges between groups, panel by panel"
 
 
+def test_the_code_below_the_picture_builds_its_ten_nodes(drawn, root):
+    text = (root / "book/methods/communities.md").read_text("utf-8")
+    (code,) = (part for part in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "graph_from_pairs" in part)
+    names = {"nb": nb, "np": np}
+    exec(code, names)
+    assert np.array_equal(names["graph"].toarray(), drawn.ideas.ten_neurons())
+    assert code.rstrip().endswith(f"# {nb.modularity(names['graph'], drawn.ideas.GROUPINGS['Two groups']):.3f}")
+    assert str(drawn.ideas.GROUPINGS["Two groups"]) in code
+
+
 def test_leiden_finds_the_two_groups_of_the_picture(drawn):
     found = nb.detect_communities(drawn.ideas.ten_neurons())
     assert found.modularity == pytest.approx(328 / 900)

@@ -104,6 +104,10 @@ def test_sheets_of_small_pictures_and_narrow_figures_stay_as_they_are():
     for axes in sheet.axes:
         axes.set_axis_off()
     assert not is_wide(sheet)
+    drawing = grid(1, 1)
+    drawing.set_figwidth(2 * WIDTH)
+    drawing.axes[0].set_axis_off()
+    assert is_wide(drawing), "one picture, such as a graph, is drawn anew"
 
 
 @pytest.mark.parametrize(("columns", "wide"), [(MOST_COLUMNS, True), (MOST_COLUMNS + 1, False)])
