@@ -173,14 +173,15 @@ def _citation() -> dict[str, Any]:
     return YAML(typ="safe", pure=True).load((ROOT / "CITATION.cff").read_text("utf-8"))
 
 
-def bibtex(about: dict[str, Any]) -> str:
-    """How to cite the book, from CITATION.cff."""
+def bibtex(about: dict[str, Any], built: str = "") -> str:
+    """How to cite the book, from CITATION.cff, with a note of what it was built from."""
     authors = " and ".join(author.get("name") or f"{author['family-names']}" for author in about["authors"])
     fields = {
         "title": f"{{{about['title']}}}",
         "author": f"{{{authors}}}",
         "year": str(about["date-released"])[:4],
         "version": about["version"],
+        **({"note": built.partition(", ")[2].partition(" with ")[0]} if built else {}),
     }
     lines = "".join(f",\n  {name} = {{{value}}}" for name, value in fields.items())
     return f"@software{{neuron_communities{lines}\n}}"
@@ -214,7 +215,8 @@ def add_foot(app: Sphinx, page: str, _template: str, context: dict[str, Any], _t
     to = context["pathto"]
     links = [f'<a href="{to(other)}">{name}</a>' for other, name in ((GLOSSARY, "Glossary"), ("genindex", "Index"))]
     links += [part] if (part := source_links(page, app.config.html_theme_options)) else []
-    cite = f"<details><summary>Cite this book</summary><pre>{html.escape(bibtex(_citation()))}</pre></details>"
+    entry = html.escape(bibtex(_citation(), built_from()))
+    cite = f"<details><summary>Cite this book</summary><pre>{entry}</pre></details>"
     context["theme_extra_footer"] = f'<div class="nb-foot"><p>{built_from()}</p><p>{" · ".join(links)}</p>{cite}</div>'
 
 

@@ -7,6 +7,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import torch
 from torch import nn
 
 from nbutils.capturing.batches import Feeder, as_batch
-from nbutils.capturing.hooks import as_written, capture_activations, evaluating
+from nbutils.capturing.hooks import as_written, capture_activations, evaluating, wanted_layers
 from nbutils.capturing.layouts import Layout
 from nbutils.capturing.proposals import Proposal, propose_layers
 from nbutils.communities import agreed_communities, detect_communities
@@ -224,7 +225,7 @@ def measure(
             rows += _taken(name, look, compared, names, classes is not None, costs if name == "own" else None)
             if name == "own":
                 found, edges = _neurons(look, names, classes, seed)
-                accuracy = _accuracy(look, classes)
+                accuracy, outputs = _accuracy(look, classes), look.logits.shape[1]
             if progress:
                 progress(len(networks) + place + 1, 2 * len(networks))
     finally:
@@ -244,6 +245,7 @@ def measure(
             "inputs": how,
             "classes": 0 if classes is None else len(np.unique(classes)),
             "accuracy": accuracy,
+            "outputs": outputs,
             "twins": twins,
             "noise": "normal noise with the mean and deviation of each channel",
             "density": PROTOCOL.density,
@@ -265,7 +267,10 @@ def looked_at(model: nn.Module, inputs: torch.Tensor, layers: Any, layout: Layou
         raise ValueError(f"images do not fit the model: {error}; {expected(model)}") from error
     if layers is None:
         return considered
-    seen = capture_activations(model, inputs[:3], layers, layout=_layouts(considered, layout))
+    names, functions = wanted_layers(model, layers)
+    called = {one: one.name.partition("#")[0] for one in considered}
+    meant = [o for o, name in called.items() if name in names or any(fnmatchcase(name, each) for each in functions)]
+    seen = capture_activations(model, inputs[:3], layers, layout=_layouts(meant, layout))
     known = {one.name: one for one in considered}
     asked = [
         replace(known[name], chosen=True, why="asked for")

@@ -179,7 +179,8 @@ def untrained_twin(model: nn.Module, inputs: Any, seed: int) -> nn.Module:
 
     Every module that can draw its weights does so by its own `reset_parameters`. Parameters that no module can draw
     are drawn from a normal distribution with the mean and deviation that they have. Batch normalisation then learns the
-    mean and deviation of what it is given, as it would in the first step of training.
+    mean and deviation of what it is given, as it would in the first step of training; where the model's own has never
+    seen anything, and has mean 0 and variance 1, so has that of the twin.
 
     Args:
         model: any PyTorch module; stays as it is.
@@ -196,6 +197,8 @@ def untrained_twin(model: nn.Module, inputs: Any, seed: int) -> nn.Module:
         (False, True)
     """
     twin = copy.deepcopy(model)
+    norms = [one for one in twin.modules() if isinstance(one, nn.modules.batchnorm._BatchNorm)]
+    norms = [one for one in norms if one.running_mean is not None and _has_learned(one)]
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(seed)
         drawn: set[int] = set()
@@ -208,8 +211,6 @@ def untrained_twin(model: nn.Module, inputs: Any, seed: int) -> nn.Module:
             if id(one) not in drawn and one.is_floating_point() and one.numel():
                 mean, deviation = one.float().mean(), one.float().std(correction=0)
                 one.copy_(mean + deviation * torch.randn(one.shape, device=one.device))
-        norms = [one for one in twin.modules() if isinstance(one, nn.modules.batchnorm._BatchNorm)]
-        norms = [one for one in norms if one.running_mean is not None]
         if norms:
             with evaluating(twin):
                 for norm in norms:
@@ -219,3 +220,8 @@ def untrained_twin(model: nn.Module, inputs: Any, seed: int) -> nn.Module:
                 for start in range(0, len(whole), BATCH):
                     feed(whole.rows(slice(start, start + BATCH)))
     return twin.eval()
+
+
+def _has_learned(norm: nn.modules.batchnorm._BatchNorm) -> bool:
+    """Whether a batch normalisation has a mean and a variance of something that it has seen."""
+    return bool(norm.running_mean.any() or (norm.running_var != 1).any())

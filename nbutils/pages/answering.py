@@ -128,10 +128,11 @@ class Found:
     def source(self) -> str:
         """Where the numbers come from, for captions and the end of a page."""
         rows = self.tables.networks
-        commits, first = ", ".join(sorted(set(rows["commit"]))), min(rows["time"])[:16].replace("T", " ")
+        commits = ", ".join(sorted(set(rows["commit"])))
+        first, last = (time[:16].replace("T", " ") for time in (min(rows["time"]), max(rows["time"])))
         return (
-            f"{len(rows):,} networks, trained at commit {commits}, the first on {first} UTC; rules `{rules_digest()}`, "
-            f"fixed in commit {RULES_COMMIT}"
+            f"{len(rows):,} networks, trained at commit {commits} from {first} to {last} UTC; rules "
+            f"`{rules_digest()}`, fixed in commit {RULES_COMMIT}"
         )
 
     def finding(self, hypothesis: str, statistics: Sequence[str] = (), *, intervals: bool = False) -> str:

@@ -58,7 +58,7 @@ SENTENCES = """\
 4. **{headline_4}** Modularity explains {added} more of the variance of performance than cheaper measures do
    ({added_words}); of all {count} measures the strongest is *{first}*, with a rank correlation of {strength}.
 5. **{headline_5}** The area under the curve for "a quarter or more of the labels are wrong" is {noise} for modularity;
-   {many} of {count} measures reach {noticed} or more."""
+   {many} of {tried} measures reach {noticed} or more."""
 # Opening of each sentence: where all data sets say "supported", where none does, where some do.
 HEADLINES = {
     "q": (
@@ -100,6 +100,7 @@ def _sentences(studies: Sequence[Found]) -> list[str]:
         "count": str(len(mean)),
         "first": first,
         "many": str(many),
+        "tried": str(mean["detects"].notna().sum()),
     }
     filled |= {"strength": format_number(mean.loc[first, "rho"], 2), "noticed": str(NOTICED)}
     filled |= {"noise": format_number(noise, 2), **_headlines(studies, noise)}

@@ -72,7 +72,7 @@ def open_measured(folder: str = "") -> Measured:
     run, data = run_once(RunSpec(model="mlp:128-64", epochs=10, dropout=0.0)), load_dataset("digits")
     inputs = run.spec.data().to_inputs(data.test_pixels)
     found = measure(run.network(-1), inputs, data.test_labels)
-    told = {"name": "Example, 128 and 64 hidden neurons, trained on digits for ten epochs", "weights": ""}
+    told = {"name": "Example, 128 and 64 hidden neurons, trained on digits for ten epochs", "weights": "trained here"}
     found.about.update(told | {"data": f"test images of {data.title}", "class_names": list(data.classes)})
     return found
 
@@ -104,6 +104,8 @@ def show_found(found: Measured) -> Html:
         title = f"This network's communities are {'less than' if less else 'not shown to be more than'} {REFERENCES}"
         text = f"Q lies {value} beyond chance, which is {WORDS[excess['word']]}."
     accuracy = "" if about["accuracy"] is None else f" Accuracy on these images: {about['accuracy']:.3f}."
+    if accuracy and about.get("outputs", about["classes"]) > about["classes"]:
+        accuracy += f" It has {about['outputs']:,} outputs, the labels {about['classes']} classes: are they the same?"
     return callout(title, f"{text}{accuracy}", "supported" if excess["word"] == "above" else "inconclusive")
 
 

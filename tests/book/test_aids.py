@@ -96,11 +96,12 @@ def test_a_meaning_is_told_without_keys(aids):
 
 
 def test_the_foot_cites_what_the_citation_file_says(aids, root):
-    text = aids.bibtex(aids._citation())
+    text = aids.bibtex(aids._citation(), aids.built_from())
     written = (root / "CITATION.cff").read_text("utf-8")
     for field in ("title", "version"):
         assert re.search(rf"^{field}: \"?(.*?)\"?$", written, re.MULTILINE)[1] in text
     assert text.count("{") == text.count("}")
+    assert re.search(r"^  note = \{commit \S+, built on \d{4}-\d\d-\d\d\}", text, re.MULTILINE)
     assert re.fullmatch(r"Version \S+, commit \S+, built on \d{4}-\d\d-\d\d with .*PyTorch.*\.", aids.built_from())
 
 

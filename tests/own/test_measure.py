@@ -41,6 +41,27 @@ def found(trained) -> Measured:
     return nb.measure(*trained, twins=2)
 
 
+@pytest.mark.parametrize(("layers", "names"), [("3", ["3"]), ("1 2", ["1", "2"])])
+def test_some_of_the_layers_that_would_be_proposed(trained, layers, names):
+    """How the others are read is nothing to them: of an activation function its type does not tell."""
+    found = nb.measure(*trained, layers=layers, twins=1, examples=100)
+    assert found.layers["name"].tolist() == names
+
+
+def test_called_functions_among_the_layers_that_are_asked_for():
+    class Called(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.head = nn.Conv2d(1, 40, 3), nn.Linear(40, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(torch.relu(self.conv(x)).mean(dim=(2, 3)))
+
+    images = np.random.default_rng(0).normal(size=(60, 1, 8, 8)).astype(np.float32)
+    found = nb.measure(Called(), images, layers="*relu()", twins=1, examples=60)
+    assert found.table["layer"].unique().tolist() == ["relu()", WHOLE]
+
+
 def at(table: pd.DataFrame, layer: str, measure: str) -> pd.Series:
     return table[(table["layer"] == layer) & (table["measure"] == measure)].iloc[0]
 

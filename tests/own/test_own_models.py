@@ -143,6 +143,7 @@ def test_a_twin_has_other_weights_of_the_same_kind_and_the_model_stays():
     with torch.no_grad():
         model.linear.weight.mul_(100)
         model.token.add_(torch.randn_like(model.token))
+        model.train()(10 * x)  # its norm has seen something
     before = {name: value.clone() for name, value in model.state_dict().items()}
     twins = [untrained_twin(model, x, seed) for seed in (0, 0, 1)]
     assert all((before[name] == value).all() for name, value in model.state_dict().items())
@@ -154,6 +155,13 @@ def test_a_twin_has_other_weights_of_the_same_kind_and_the_model_stays():
     given = twins[0].linear(x)
     assert torch.allclose(twins[0].norm.running_mean, given.mean(dim=0), atol=1e-5)
     assert not twins[0].training
+
+
+def test_the_twin_of_a_network_whose_normalisation_has_seen_nothing_has_seen_nothing_either():
+    """Else an untrained network would be told apart from its twins by that alone."""
+    twin = untrained_twin(WithToken(), torch.randn(200, 4), 0)
+    assert not twin.norm.running_mean.any()
+    assert (twin.norm.running_var == 1).all()
 
 
 def test_inputs_as_a_network_takes_them(rng):
