@@ -65,7 +65,7 @@ def _list() -> int:
         if available(name):
             rows.append((name, TITLES[name], "ready", "in an installed package"))
         else:
-            missing.append(f'  {name}: comes with a package: pip install "nbutils[data]"')
+            missing.append(f'  {name}: comes with a package: pip install ".[data]" in its folder')
             rows.append((name, TITLES[name], "missing", ""))
     for name, source in SOURCES.items():
         if files := source.files(data_folder()):
@@ -447,6 +447,7 @@ def _forecast(folder: Path, missing: Sequence[Task], jobs: int) -> str:
 
 WIDEST = 100_000  # characters of a line of a table
 LARGEST_NUMBER = 10_000_000  # more processes, failures or seconds are a slip of the pen
+SWEEP_FILES = (".yml", ".yaml")
 
 
 def whole(text: str) -> int:
@@ -569,6 +570,7 @@ def _mention_strangers(sweep: Sweep, folder: Path) -> None:
 
 
 def _results(options: argparse.Namespace) -> int:
+    from nbutils.sweeps.grid import load_sweep
     from nbutils.sweeps.tables import check_metric, pivot, read_results, select
 
     if options.reverse and not options.sort:
@@ -576,7 +578,7 @@ def _results(options: argparse.Namespace) -> int:
     table = read_results(_table_file(options))
     if options.metric is not None:
         check_metric(table, options.metric)
-    table = select(table, options.where, options.sort, options.reverse)
+    table, whole = select(table, options.where, options.sort, options.reverse), not options.where
     if options.metric is not None and not options.pivot:
         table = select(table, [f"metric={options.metric}"])
     if options.pivot:
@@ -588,6 +590,10 @@ def _results(options: argparse.Namespace) -> int:
     print(told(rows, WIDEST))
     runs = table.drop_duplicates("run")["status"].value_counts()
     print(f"{len(table)} rows; {runs.get('done', 0)} runs done, {runs.get('failed', 0)} failed")
+    if whole and options.file.suffix in SWEEP_FILES:
+        left = len(load_sweep(options.file).points) - int(runs.sum())
+        if left > 0:
+            print(f"{left} runs are not in the table yet; python -m nbutils sweep {cut(options.file)} goes on")
     return 0
 
 
@@ -596,7 +602,7 @@ def _table_file(options: argparse.Namespace) -> Path:
     from nbutils.sweeps.grid import load_sweep
 
     file: Path = options.file
-    if file.suffix in (".yml", ".yaml"):
+    if file.suffix in SWEEP_FILES:
         file = options.output / load_sweep(file).name / "results.parquet"
     if not os.path.isfile(file):
         raise FileNotFoundError(

@@ -136,6 +136,8 @@ def load_images(name: str) -> Images:
         (360, 1, 8, 8)
     """
     if not name.endswith(".npz"):
+        if Path(name).suffix and not name.startswith("folder:"):
+            raise ValueError(f"data: {shown(name, 300)} is no data set, no folder:PATH, and no file .npz")
         data = load_dataset(name)
         height, width, *channels = data.image_shape
         pixels = data.test_pixels.reshape(-1, height, width, *(channels or [1])).transpose(0, 3, 1, 2)
@@ -218,6 +220,8 @@ def as_inputs(
                 f"images range up to {largest:g}, but mean and std are for values from 0 to 1; pass bytes, or divide"
             )
         shift, scale = (_by_channel(one, numbers, name) for one, name in ((mean, "mean"), (std, "std")))
+        if not (np.abs(shift) <= 1).all():
+            raise ValueError(f"mean must be that of values from 0 to 1, received {shown(list(np.atleast_1d(mean)))}")
         if not (scale > 0).all():
             raise ValueError(f"std must be above 0, received {shown(list(std))}")
         numbers, how = (numbers - shift) / scale, "minus the mean and divided by the deviation that were given"
@@ -230,6 +234,8 @@ def as_inputs(
         how = "as they are"
     inputs = torch.from_numpy(np.ascontiguousarray(numbers, dtype=np.float32))
     first = next((one for one in model.modules() if isinstance(one, WITH_WEIGHTS)), None)
+    if isinstance(first, nn.Conv2d) and inputs.ndim == 3:
+        raise ValueError(f"images have shape {tuple(inputs.shape)}; add the axis of channels: images[:, None]")
     if isinstance(first, nn.Linear) and inputs.ndim > 2 and first.in_features == inputs[0].numel():
         inputs, how = inputs.flatten(1), f"{how}; in a row"
     return inputs, how

@@ -33,7 +33,7 @@ def needed_for(what: str) -> Iterator[None]:
         ...     raise ModuleNotFoundError(name="seaborn.palettes")
         Traceback (most recent call last):
             ...
-        nbutils.support.needs.MissingExtraError: this needs seaborn, ... pip install "nbutils[figures]"
+        nbutils.support.needs.MissingExtraError: this needs seaborn, ... pip install ".[figures]" in its folder
     """
     try:
         yield
@@ -43,5 +43,5 @@ def needed_for(what: str) -> Iterator[None]:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:
             raise
-        sentence = f'{what} needs {package}, which is not installed: pip install "nbutils[{EXTRAS[package]}]"'
+        sentence = f'{what} needs {package}, which is not installed: pip install ".[{EXTRAS[package]}]" in its folder'
         raise MissingExtraError(sentence, name=error.name) from None

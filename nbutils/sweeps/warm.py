@@ -6,6 +6,7 @@ The server process of a sweep imports it once; kernels are forked from it and st
 from __future__ import annotations
 
 import os
+import warnings
 from importlib import import_module
 
 from nbutils.support.code import code_digest
@@ -26,6 +27,8 @@ MODULES = (
     "tornado.platform.asyncio",
 )
 
+# The server of processes tells users of children that it did not start itself, which a forked kernel is.
+warnings.filterwarnings("ignore", message="forkserver: waitpid returned unexpected pid")
 os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")  # matplotlib reads it when imported
 with without("debugpy"):  # slow to import, and of no use without a person
     for _name in MODULES:

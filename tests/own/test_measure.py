@@ -168,6 +168,7 @@ class Broken(nn.Module):
 
 IMAGES = np.random.default_rng(0).normal(size=(40, 64)).astype(np.float32)
 MLP = nn.Sequential(nn.Linear(64, 50), nn.ReLU(), nn.Linear(50, 3))
+CONV = nn.Sequential(nn.Conv2d(1, 40, 3), nn.ReLU())
 DEAD = nn.Sequential(nn.Linear(64, 50), nn.ReLU(), nn.Linear(50, 3))
 nn.init.constant_(DEAD[0].bias, -1e6)
 
@@ -181,6 +182,8 @@ nn.init.constant_(DEAD[0].bias, -1e6)
         (MLP, IMAGES, {"labels": [4] * 40}, "labels must hold at least two classes, received one"),
         (MLP, IMAGES, {"layers": "1 relu"}, None),
         (MLP, IMAGES, {"layers": "rellu"}, "layers='rellu' matches none of the model's layers"),
+        (MLP, np.abs(IMAGES) % 1, {"mean": 77, "std": 90}, "mean must be that of values from 0 to 1, received"),
+        (CONV, IMAGES.reshape(-1, 8, 8), {}, r"images have shape \(40, 8, 8\); add the axis of channels"),
         (MLP, IMAGES, {"reduce": "sum"}, "reduce must be 'mean' or 'max', received 'sum'"),
         (MLP, IMAGES, {"twins": 0}, "twins must be"),
         (DEAD, IMAGES, {}, "no neuron of them fires on these images"),

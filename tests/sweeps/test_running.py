@@ -79,6 +79,9 @@ def test_results_in_the_terminal(write_notebook, write_sweep, command, own_store
     shown = command("results", file, "--where", "metric=product", "--sort", "value", "--reverse").stdout.splitlines()
     assert shown[1].split()[:4] == ["2", "3", "product", "6"]
     assert shown[-1] == "4 rows; 4 runs done, 0 failed"
+    assert "not in the table yet" not in command("results", file).stdout
+    more = write_sweep(grid={"x": [1, 2, 3], "y": [0.5, 3.0]})
+    assert f"2 runs are not in the table yet; python -m nbutils sweep {more} goes on" in command("results", more).stdout
     grid = command("results", "runs/sweep/results.parquet", "--pivot", "x", "y", "--metric", "product").stdout
     assert [line.split() for line in grid.splitlines()[-2:]] == [["1", "0.5", "3"], ["2", "1", "6"]]
     for wrong, words in (

