@@ -25,7 +25,7 @@ import sys, time
 from nbutils.support.workers import run_tasks
 from nbutils.sweeps.kernels import fork_kernel
 runs, jobs = map(int, sys.argv[1:])
-preload = ("nbutils.sweeps.warm", "pandas", "seaborn", "torch")
+preload = ("nbutils.sweeps._warm", "pandas", "seaborn", "torch")
 ends = [time.perf_counter() for _ in run_tasks(
     abs, range(runs + jobs), jobs, fresh=True, before=fork_kernel, preload=preload)]
 print((ends[-1] - ends[jobs - 1]) / runs)
@@ -56,7 +56,8 @@ def notebook_overhead(quick: bool) -> list[Comparison]:
             """Of one notebook's share: what another notebook adds, and what the start and end of a sweep add."""
             another = (whole * runs - sweep(jobs, 1)) / max(1, runs - 1)
             forked = float(run_python("-c", FORKED, str(runs), str(jobs or default_jobs()), folder=folder))
-            imports = seconds(lambda: run_python("-c", f"import nbutils.sweeps.warm\n{CELLS[0]}", folder=folder)) / runs
+            program = f"import nbutils.sweeps._warm\n{CELLS[0]}"
+            imports = seconds(lambda: run_python("-c", program, folder=folder)) / runs
             return {
                 "another notebook: two processes forked for it, which end at once": forked,
                 "another notebook: its kernel starts, runs its cells and ends": another - forked,

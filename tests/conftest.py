@@ -80,7 +80,7 @@ def warm_server() -> None:
     from nbutils.support.workers import run_tasks
     from nbutils.sweeps.engine import SLOW
 
-    preload = ("nbutils.sweeps.warm", *(module for modules in SLOW.values() for module in modules))
+    preload = ("nbutils.sweeps._warm", *(module for modules in SLOW.values() for module in modules))
     assert list(run_tasks(abs, [-1], 1, fresh=True, preload=preload)) == [(-1, 1)]
 
 

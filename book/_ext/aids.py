@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from docutils import nodes
+from pybtex.plugin import find_plugin, register_plugin
 from ruamel.yaml import YAML
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -222,6 +223,8 @@ def add_foot(app: Sphinx, page: str, _template: str, context: dict[str, Any], _t
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Sphinx entry point."""
+    # Citations ask for it hundreds of times, and looking through what is installed takes 5 ms.
+    register_plugin("pybtex.backends", "plaintext", find_plugin("pybtex.backends", "plaintext"), force=True)
     app.connect("env-get-outdated", again_with_the_glossary)
     app.connect("doctree-read", note_terms)
     app.connect("doctree-resolved", typeset_prose)

@@ -26,7 +26,7 @@ def api(rooms: Sequence[str]) -> str:
         if room != "cli":  # a room of one file
             parts.append(_rst(INTRODUCED.format(package if room == house.CORE else f"{package}.{room}")))
         names = [".".join(path.relative_to(house.ROOT).with_suffix("").parts) for path in found[room]]
-        for name in (name for name in names if "._" not in name):  # `_leiden` and `__main__` are nobody else's
+        for name in (name for name in names if "._" not in name):  # such as `_leiden` and `__main__`: nobody else's
             parts.append(f"### {name}\n\n{_rst(DOCUMENTED.format(name))}")
     return "\n".join(parts)
 

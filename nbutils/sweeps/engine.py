@@ -29,13 +29,15 @@ SLOW = {
     "pandas": ("pandas",),
     "matplotlib": ("matplotlib.pyplot",),
     "seaborn": ("seaborn",),
-    "torch": ("torch",),
+    "torch": ("torch", "torch._dynamo"),  # which every optimiser imports
     "nbutils": (
         "nbutils.pages.page",
         "nbutils.pages.figures",
         "nbutils.pages.portraits",
         "nbutils.runs.recording",
-        "nbutils.sweeps.warm_code",
+        "nbutils.support.loops",
+        "nbutils.sweeps._warm_code",
+        "sklearn.datasets",
     ),
 }
 LIGHT = ("nbutils.support.", "nbutils.sweeps.")  # rooms that are imported anyway
@@ -168,7 +170,7 @@ def _preload(jobs: Sequence[NotebookJob]) -> tuple[str, ...]:
     used = (module for template in templates for module, _ in definitions_behind(*notebook_names(template)))
     if all(module.startswith(LIGHT) for module in used):
         imported.discard("nbutils")
-    return "nbutils.sweeps.warm", *(module for name in SLOW if name in imported for module in SLOW[name])
+    return "nbutils.sweeps._warm", *(module for name in SLOW if name in imported for module in SLOW[name])
 
 
 def _clear() -> None:

@@ -56,12 +56,9 @@ def some_pages(book, few: bool = False) -> list[str]:
     """All pages of a whole book, and one of each kind of a small one, or even fewer."""
     html = book.built / "html"
     every = sorted(str(path.relative_to(html)) for path in (html / "book").rglob("*.html"))
-    if len(book.datasets) > 1:
+    if not book.small:
         return every
-    wanted = (
-        *("intro", "glossary", "graph", "leaderboard", "h2_modularity", "references"),
-        *("explore", "changes", "specification_curve"),
-    )
+    wanted = ("intro", "glossary", "graph", "leaderboard", "h2_modularity", "explore")
     return [name for name in every if Path(name).stem in (FEW if few else wanted) and "/mnist/" not in name]
 
 

@@ -45,13 +45,14 @@ BOTH = "MNIST (true labels) and MNIST (40 % redrawn)"
             [f"Neither a cause nor a by-product: {ONE} on {BOTH} (up: supported; down: suppor"],
             marks=pytest.mark.release,
         ),
-        (
+        pytest.param(
             {"slope": 0.3, "seeds": 7},
             [
                 f"Too few networks for an answer about {ONE} on {BOTH}.",
                 "Networks of each dose: MNIST (true labels) 7, MNIST (40 % redrawn) 7.",
                 "No dose moves Q far enough in eight networks yet. Left out: 0 of 910 networks.",
             ],
+            marks=pytest.mark.release,
         ),
         pytest.param(
             {"seeds": 1}, [f"Too few networks for an answer about {ONE} on {BOTH}."], marks=pytest.mark.release

@@ -116,7 +116,7 @@ def test_networks_memorise_and_are_followed(own_store):
     own = [one for one in networks_of("digits") if "memorising" in one.designs]
     assert len(own) == module.GRID_SEEDS
     assert {(one.run.labels, one.run.dropout, one.run.stop_at) for one in own} == {("random", 0.0, 0.95)}
-    small = network(designs=("memorising",), model="mlp:128-64", **module.MEMORISING)
+    small = network(designs=("memorising",), model="mlp:128-64", examples=400, **module.MEMORISING)
     compute([small], jobs=1)
     tables = tables_of([small])
     assert tables.networks["train_accuracy"].item() >= 0.95

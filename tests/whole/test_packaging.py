@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -145,27 +146,39 @@ sys.exit(main(sys.argv[1:] or {arguments!r}))
 """
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (["data"], 0, ""),
-        (["runs"], 0, ""),
-        (["sweep", "notebooks/sweeps/first.yml"], 2, "sweep needs {}, which is not installed: {}[sweeps]"),
-        (["report", "x.csv"], 2, "report needs {}, which is not installed: {}[sweeps]"),
-        (["pages"], 2, "pages needs {}, which is not installed: {}[sweeps]"),
-        (["glance"], 2, "glance needs {}, which is not installed: {}[figures]"),
-    ],
-    ids=lambda value: value[0] if isinstance(value, list) else None,
-)
-def test_commands_of_a_bare_installation(arguments, code, words, own_store):
-    program = MAIN.replace("{arguments!r}", repr(arguments))
-    found = bare(program, *EXTRAS)
-    assert found.returncode == code, found.stderr
-    pattern = re.escape(words).replace(r"\{\}\[", r'pip install "\.\[', 1).replace(r"\{\}", r"\w+")
-    if words:
-        assert re.fullmatch(rf'error: python -m nbutils {pattern}" in its folder\n', found.stderr), found.stderr
-    else:
-        assert found.stderr == ""
+MANY = """
+import contextlib, io, json, sys
+sys.modules.update(dict.fromkeys({missing!r}))
+from nbutils.cli import main
+found = []
+for arguments in {commands}:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+        try:
+            code = main(arguments)
+        except SystemExit as end:
+            code = end.code
+    found.append((code, said.getvalue()))
+print(json.dumps(found))
+"""
+
+
+def test_commands_of_a_bare_installation(own_store):
+    """One after the other in one process: what one of them imported makes nothing that is missing appear."""
+    needy = {
+        "sweep notebooks/sweeps/first.yml": "sweep needs {}, which is not installed: {}[sweeps]",
+        "report x.csv": "report needs {}, which is not installed: {}[sweeps]",
+        "pages": "pages needs {}, which is not installed: {}[sweeps]",
+        "glance": "glance needs {}, which is not installed: {}[figures]",
+    }
+    commands = [words.split() for words in ("data", "runs", *needy)]
+    done = bare(MANY.replace("{commands}", json.dumps(commands)), *EXTRAS)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found[:2] == [[0, ""], [0, ""]]
+    for (code, said), words in zip(found[2:], needy.values(), strict=True):
+        pattern = re.escape(words).replace(r"\{\}\[", r'pip install "\.\[', 1).replace(r"\{\}", r"\w+")
+        assert code == 2
+        assert re.fullmatch(rf'error: python -m nbutils {pattern}" in its folder\n', said), said
 
 
 def test_what_an_extra_would_bring_is_said_once_and_not_claimed(own_store):
