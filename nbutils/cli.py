@@ -8,9 +8,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from nbutils.support.devices import DEVICES
 from nbutils.support.files import replace_file
 from nbutils.support.interrupts import stopped
 from nbutils.support.machine import default_jobs
-from nbutils.support.messages import cut, is_plain, shown, told
+from nbutils.support.messages import cut, is_plain, nearest, shown, told
 from nbutils.support.needs import needed_for
 from nbutils.support.progress import Reporter, duration
 from nbutils.support.provenance import again_because
@@ -357,7 +357,8 @@ def _lesion(options: argparse.Namespace) -> int:
         load_weights(model, options.weights)
     given = {name: getattr(options, name) for name in ("layers", "mean", "std", "draws")}
     with Reporter(1, what="sets") as progress:
-        table = lesion(model, images.values, images.labels, examples=options.images, progress=progress, **given)
+        given |= {"examples": options.images, "progress": progress}
+        table = _with_option("examples", "--images", lesion, model, images.values, images.labels, **given)
     origin = provenance()
     known = {"model": options.model, "weights": options.weights.name if options.weights else "", "data": images.source}
     table = table.assign(**known, **{name: origin[name] for name in ("commit", "time", "machine")})
@@ -368,6 +369,14 @@ def _lesion(options: argparse.Namespace) -> int:
     print(zero.groupby("kind", sort=False)[columns].mean().round(3).to_string())
     print(f"Table: {options.into}")
     return 0
+
+
+def _with_option(argument: str, option: str, function: Callable[..., Any], *given: Any, **more: Any) -> Any:
+    """What a function gives; where it refuses an argument, by the name of the option that people typed."""
+    try:
+        return function(*given, **more)
+    except ValueError as error:
+        raise ValueError(re.sub(rf"^{argument}\b", option, str(error))) from error
 
 
 SUMMARY = ("neurons", "active", "modularity", "excess", "class_part", "remainder", "communities", "active_entropy")
@@ -384,7 +393,10 @@ def _measure(options: argparse.Namespace) -> int:
         load_weights(model, options.weights)
     print(f"{options.model}, {options.weights.name if options.weights else 'as the factory makes it'}; {images.source}")
     with Reporter(1, what="steps") as progress:
-        found = measure(
+        found = _with_option(
+            "examples",
+            "--images",
+            measure,
             model,
             images.values,
             None if options.no_labels else images.labels,
@@ -635,8 +647,15 @@ class _Parser(argparse.ArgumentParser):
     """Shows what it received as all other messages do: printable, and cut off where it is long."""
 
     def error(self, message: str) -> NoReturn:
-
         super().error(cut(message, 300))
+
+    def parse_known_args(self, *given: Any, **more: Any) -> tuple[argparse.Namespace, list[str]]:
+        """As always, but an unknown option that is near a known one is refused with that."""
+        found, unknown = super().parse_known_args(*given, **more)
+        for option in (word.partition("=")[0] for word in unknown if word.startswith("--")):
+            if hint := nearest(option, self._option_string_actions):
+                self.error(f"no option {option}{hint}")
+        return found, unknown
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -18,6 +18,7 @@ from nbutils.capturing.batches import Feeder, as_batch
 from nbutils.capturing.hooks import evaluating
 from nbutils.data.pictures import torchvision_datasets
 from nbutils.support.checks import shown
+from nbutils.support.messages import nearest
 from nbutils.support.needs import needed_for
 
 WRAPPERS = ("module.", "_orig_mod.", "model.", "net.", "network.", "backbone.")
@@ -50,11 +51,7 @@ def load_model(name: str) -> nn.Module:
         )
     module = _module(where, name)
     if not callable(make := getattr(module, factory, None)):
-        from difflib import get_close_matches
-
-        near = get_close_matches(factory, dir(module), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"model: {where} has no factory {factory!r}{hint}")
+        raise ValueError(f"model: {where} has no factory {factory!r}{nearest(factory, dir(module))}")
     try:
         model = make()
     except Exception as error:

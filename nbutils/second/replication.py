@@ -351,4 +351,13 @@ def _joined(held: Tables | None, found: Tables) -> Tables:
     held = _of_runs(held, held.networks.loc[~held.networks["settings"].isin(new), "run"])
     pairs = {name: (table, getattr(found, name)) for name, table in vars(held).items()}
     both = {name: [table for table in pair if len(table)] for name, pair in pairs.items()}
-    return replace(held, **{name: pd.concat(some, ignore_index=True) for name, some in both.items() if some})
+    return replace(held, **{name: _stacked(some) for name, some in both.items() if some})
+
+
+def _stacked(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Rows of tables under each other; a column that is empty in one of them takes its type from another."""
+    if len(tables) == 1:
+        return tables[0].reset_index(drop=True)
+    names = list(dict.fromkeys(name for table in tables for name in table))
+    filled = [table.dropna(axis="columns", how="all") for table in tables]
+    return pd.concat(filled, ignore_index=True).reindex(columns=names)

@@ -6,6 +6,8 @@ Wrong parameters of pydantic models end in sentences, too, not in its paragraphs
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -41,6 +43,17 @@ def cut(text: object, most: int = LONGEST) -> str:
     """
     text = "".join(ascii(sign)[1:-1] if _acts(sign) else sign for sign in str(text))
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint at the nearest spelling, or nothing.
+
+    Examples:
+        >>> nearest("sedes", ["seeds", "epochs"])
+        " (did you mean 'seeds'?)"
+    """
+    near = get_close_matches(name, list(known), n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def is_plain(text: str) -> bool:

@@ -24,13 +24,12 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
-from nbutils.support.messages import cut, one_sentence, sentences, shown
+from nbutils.support.messages import cut, nearest, one_sentence, sentences, shown
 from nbutils.sweeps.execute import NotebookJob
 from nbutils.sweeps.parameters import (
     check_kernel,
     data_versions,
     listed,
-    nearest,
     point_mistakes,
     template_model,
     with_full_names,

@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,7 +48,7 @@ from nbutils.study.archive import REFERENCE, SMALL, archive_digest, archive_fold
 from nbutils.study.study import Study
 from nbutils.support.devices import resolve_device
 from nbutils.support.files import file_digest
-from nbutils.support.messages import cut, is_plain, one_sentence, sentences, shown
+from nbutils.support.messages import cut, is_plain, nearest, one_sentence, sentences, shown
 
 
 def _some(names: str) -> str:
@@ -266,17 +265,6 @@ def check_parameters(
         return model.model_validate(known, context={"given": given})
     except ValidationError as error:
         raise ValueError(f"{template}: {one_sentence(error)}") from None
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint at the nearest spelling, or nothing.
-
-    Examples:
-        >>> nearest("sedes", ["seeds", "epochs"])
-        " (did you mean 'seeds'?)"
-    """
-    near = get_close_matches(name, list(known), n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def listed(values: Iterable[Any], most: int = 10) -> str:

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from nbutils.support.files import read_parquet, replace_file
-from nbutils.support.messages import cut, shown
+from nbutils.support.messages import cut, nearest, shown
 from nbutils.sweeps.execute import Outcome, kept
 from nbutils.sweeps.grid import Sweep, says
-from nbutils.sweeps.parameters import listed, nearest
+from nbutils.sweeps.parameters import listed
 
 SECONDS_BETWEEN = 10
 # What stands in every row, besides the sweep's parameters. A parameter of such a name becomes `parameter.<name>`.

@@ -52,7 +52,7 @@ def test_what_it_cannot_use_is_told(tmp_path, factory, capsys):
     for asked, words in (
         (bare, "must hold labels"),
         (["lesion", "--model", "net:Net2", "--data", "digits"], "model: 'net:Net2' cannot be imported"),
-        (["lesion", "--model", factory, "--data", "digits", "--images", "20"], "examples must be"),
+        (["lesion", "--model", factory, "--data", "digits", "--images", "20"], "--images must be"),
     ):
         assert main([*asked, "--into", str(tmp_path / "none.parquet")]) == 2
         assert words in capsys.readouterr().err

@@ -53,7 +53,7 @@ def test_models_by_name(factory):
         ("resnet18", "model must be package.module:factory, file.py:factory or torchvision:name, received 'resnet18'"),
         ("no.such.place:build", "cannot be imported: ModuleNotFoundError"),
         ("nowhere.py:build", "there is no file 'nowhere.py'"),
-        ("{factory}:bild", "has no factory 'bild'; did you mean 'build'?"),
+        ("{factory}:bild", "has no factory 'bild' .did you mean 'build'"),
         ("{factory}:number", "has no factory 'number'"),
         ("{factory}:needs", r"needs\(\) of .* failed, it is called without arguments: TypeError"),
         ("{factory}:text", "model must be a PyTorch module, received str"),

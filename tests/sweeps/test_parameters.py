@@ -193,8 +193,9 @@ def test_the_tables_hold_what_is_said_of_them(root, monkeypatch):
         assert set(own["device"]) == {study.device}
 
 
-def test_what_a_page_depends_on_follows_from_its_parameters(root, monkeypatch):
+def test_what_a_page_depends_on_follows_from_its_parameters(root, tmp_path, monkeypatch, fresh_data):
     monkeypatch.chdir(root)
+    monkeypatch.setenv("NBUTILS_DATA", str(tmp_path))  # of all data sets, the page about them needs to read few
     digits, tables = load_dataset("digits").version, archive_digest(archive_folder("mnist"))
 
     def versions(name, **values):

@@ -106,7 +106,9 @@ COMMANDS = [
     # No command, unknown ones, unknown options.
     ("", "the following arguments are required: command"),
     ("train", "invalid choice: 'train'"),
-    ("run --sedes 3", "unrecognized arguments: --sedes"),
+    ("run --sedes 3", "no option --sedes (did you mean '--seeds'?)"),
+    ("measure --model m:f --data d.npz --imgs=5", "no option --imgs (did you mean '--images'?)"),
+    ("run --with-coffee 3", "unrecognized arguments: --with-coffee"),
     ("runs '\x1b[2J'", r"unrecognized arguments: \x1b[2J"),
     ("run --device " + "x" * 5000, "xxx…"),
     ("results results.csv --where 'density=\x1b[2J'", r"--where density=\x1b[2J leaves no row"),
