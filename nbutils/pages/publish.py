@@ -35,6 +35,7 @@ from nbutils.sweeps.parameters import (
     kind_of,
     template_model,
 )
+from nbutils.sweeps.report import finding_first
 
 __all__ = ["PageJob", "book_toc", "page_jobs", "publish", "toc_files"]
 
@@ -262,7 +263,7 @@ def _finished(notebook: Any, job: PageJob) -> Any:
                 cell.source = _titled(cell.source, job.title)
         elif cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if MIME not in output.get("data", {})]
-    notebook.cells = _without_empty_sections(_finding_first(notebook.cells))
+    notebook.cells = _without_empty_sections(finding_first(notebook.cells))
     return notebook
 
 
@@ -271,22 +272,6 @@ def _titled(source: str, title: str) -> str:
     heading, line, rest = source.partition("\n")
     named = heading.replace("# A hypothesis", f"# {title}")
     return (named if named != heading else f"{heading} — {title}") + line + rest
-
-
-def _finding_first(cells: list[Any]) -> list[Any]:
-    """Cells with what the one tagged `finding` shows right below the title: a page begins with its answer.
-
-    The code that computes it stays where its numbers are made.
-    """
-    found = [cell for cell in cells if "finding" in cell.metadata.get("tags", []) and cell.get("outputs")]
-    if not found or cells[0].cell_type != "markdown":
-        return cells
-    title, _, rest = cells[0].source.partition("\n")
-    source = "# computed below"  # a cell without code would be left out of the book
-    finding = nbformat.v4.new_code_cell(source, metadata={"tags": ["remove-input"]}, outputs=found[0].outputs)
-    below = nbformat.v4.new_markdown_cell(rest.strip(), id="below-the-finding")
-    finding.id, cells[0].source, found[0].outputs = "finding-first", title, []
-    return [cells[0], finding, below, *cells[1:]]
 
 
 def _without_empty_sections(cells: list[Any]) -> list[Any]:

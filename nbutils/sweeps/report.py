@@ -55,7 +55,7 @@ SHELL = """<!DOCTYPE html>
 @media (max-width: 600px) {{ .nb-wide {{ display: none }} .nb-narrow {{ display: block !important }} }}
 :root {{ color-scheme: light dark; }}
 body {{ font: 16px/1.55 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }}
-h1 {{ overflow-wrap: anywhere; }}
+h1, p, li, figcaption, .nb-callout {{ overflow-wrap: anywhere; }}
 table {{ border-collapse: collapse; font-size: .92em; }}
 th, td {{ padding: .25em .8em; border-bottom: 1px solid #8a8f9855; }}
 td:first-child {{ min-width: 9em; }}
@@ -159,11 +159,28 @@ def _from_here(path: Path) -> str:
     return (Path(os.path.relpath(path)) if inside else path.resolve()).as_posix()
 
 
+def finding_first(cells: list[Any]) -> list[Any]:
+    """Cells with what the one tagged `finding` shows right below the title: a page begins with its answer.
+
+    The code that computes it stays where its numbers are made.
+    """
+    found = [cell for cell in cells if "finding" in cell.metadata.get("tags", []) and cell.get("outputs")]
+    if not found or cells[0].cell_type != "markdown":
+        return cells
+    title, _, rest = cells[0].source.partition("\n")
+    source = "# computed below"  # a cell without code would be left out of the book
+    finding = nbformat.v4.new_code_cell(source, metadata={"tags": ["remove-input"]}, outputs=found[0].outputs)
+    below = nbformat.v4.new_markdown_cell(rest.strip(), id="below-the-finding")
+    finding.id, cells[0].source, found[0].outputs = "finding-first", title, []
+    return [cells[0], finding, below, *cells[1:]]
+
+
 def _html(notebook: str, title: str) -> str:
     """One HTML file in the colours of the reader's system, without code, scripts and outside requests."""
     from nbconvert import HTMLExporter
 
     page = nbformat.reads(notebook, as_version=4)
+    page.cells = finding_first(page.cells)
     hidden = dict.fromkeys(("input", "input_prompt", "output_prompt", "anchor_links"), True)
     exporter = HTMLExporter(template_name="basic", **{f"exclude_{part}": value for part, value in hidden.items()})
     body, _ = exporter.from_notebook_node(page)

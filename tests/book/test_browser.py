@@ -115,6 +115,23 @@ def test_the_search_finds_meanings_first(page):
     assert "glossary" in page.locator("#search-results li a").first.get_attribute("href")
 
 
+SOUNDS = """
+() => Promise.all([...document.querySelectorAll("audio")].map(async one => {
+  one.muted = true;
+  await one.play();
+  one.pause();
+  return one.duration;
+}))
+"""
+
+
+def test_sounds_can_be_played(page):
+    page.goto("book/pages/summary/motifs.html")
+    lengths = page.evaluate(SOUNDS)
+    assert lengths
+    assert all(0.5 < seconds < 30 for seconds in lengths), lengths
+
+
 def test_a_table_fades_where_it_goes_on(page):
     page.set_viewport_size(PHONE)
     page.goto("book/intro.html")

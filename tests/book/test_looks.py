@@ -6,6 +6,11 @@ import html
 import re
 from pathlib import Path
 
+import nbformat
+
+import nbutils as nb
+from nbutils.sweeps import report
+
 PHONE = {"width": 375, "height": 740}
 # What no page may print outside of code: why -> pattern.
 STUMBLES = {
@@ -65,3 +70,23 @@ def test_no_letter_of_a_figure_is_cut_on_a_phone(book, browser):
         cut |= {path.stem: letters} if (letters := page.evaluate(LETTERS)) else {}
     context.close()
     assert cut == {}
+
+
+def test_a_page_by_itself_fits_on_a_phone_whatever_its_names(shown, tmp_path):
+    name = "layers.of_a_module_with_a_name_that_nobody_can_say_in_one_breath.0"
+    cells = [
+        nbformat.v4.new_markdown_cell(f"# {name}\n\n> **At a glance.** {name}, `{name}`\n\n- `{name}`"),
+        nbformat.v4.new_code_cell("", outputs=[shown_by(nb.callout(name, f"Found in {name}."), "finding")]),
+    ]
+    cells[1].metadata["tags"] = ["finding"]
+    file = tmp_path / "page.html"
+    file.write_text(report._html(nbformat.writes(nbformat.v4.new_notebook(cells=cells)), name), "utf-8")
+    shown.open(file, width=PHONE["width"])
+    assert shown.ask("document.scrollingElement.scrollWidth") <= PHONE["width"]
+    text = shown.ask("document.body.innerText")
+    assert 0 < text.find("Found in") < text.find("At a glance"), "the finding is right below the title"
+
+
+def shown_by(result, text: str) -> nbformat.NotebookNode:
+    """The output of a cell that shows a result."""
+    return nbformat.v4.new_output("display_data", data={"text/html": result._repr_html_(), "text/plain": text})
