@@ -429,7 +429,7 @@ def moves_figure(table: pd.DataFrame, least: float) -> Figure:
         for row, column in zip(*np.nonzero(turns.fillna(0).to_numpy()), strict=True):
             dark = moved.iloc[row, column] > 0.3
             text = f"{turns.iloc[row, column]:.0f}"
-            ax.text(column, row, text, ha="center", va="center", color="white" if dark else "black", fontsize=8.5)
+            ax.text(column, row, text, ha="center", va="center", color="white" if dark else "#111111", fontsize=8.5)
         ax.set_xticks(range(len(columns)), list(columns.values()), rotation=45, ha="right", rotation_mode="anchor")
         ax.set_yticks(range(len(measures)), [named.get(name, name) for name in measures])
         fig.colorbar(drawn, ax=ax, label="mean change of ρ", shrink=0.8)

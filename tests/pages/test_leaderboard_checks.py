@@ -170,6 +170,7 @@ def test_tables_and_the_heat_map_hold_what_was_computed():
     marks = {(int(text.get_position()[1]), int(text.get_position()[0])): text.get_text() for text in axes.texts}
     place = checks.ROWS.index("modularity"), list(checks.SHOWN).index("training images held fixed")
     assert marks[place] == "1", "from below 0 to above it"
+    assert {text.get_color() for text in axes.texts} <= {"white", "#111111"}, "plain black would follow a dark page"
 
 
 def test_the_table_of_orders_holds_each_change_and_names_of_groups_are_changes():
