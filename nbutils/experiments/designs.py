@@ -13,7 +13,7 @@ from typing import Any
 from nbutils.experiments.causes import cause_rows, cause_trials
 from nbutils.experiments.conditions import condition_trials
 from nbutils.experiments.early import early_rows, early_seconds, early_trials
-from nbutils.experiments.lesions import lesion_seconds, lesion_trials
+from nbutils.experiments.lesions import lesion_seconds, lesion_trials, pushed_trials
 from nbutils.experiments.planted import planted_cases, planted_rows, planted_seconds
 from nbutils.experiments.pruning import pruning_rows, pruning_seconds, pruning_trials
 from nbutils.experiments.silenced_sets import lesion_rows
@@ -47,6 +47,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "cause": Experiment(cause_trials, cause_rows),
     "early": Experiment(early_trials, early_rows, early_seconds),
     "lesions": Experiment(lesion_trials, lesion_rows, lesion_seconds),
+    "pushed": Experiment(pushed_trials, lesion_rows, lesion_seconds),
     "pruning": Experiment(pruning_trials, pruning_rows, pruning_seconds),
     "planted": Experiment(planted_cases, planted_rows, planted_seconds),
     "sparse": Experiment(sparse_cases, sparse_rows, sparse_seconds),

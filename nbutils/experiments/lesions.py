@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pandas as pd
 
 from nbutils.evaluation.words import equivalence_test, judge, t_interval
-from nbutils.experiments.causes import BASE, DATASETS, LABELS
+from nbutils.experiments.causes import BASE, DATASETS, LABELS, cause_trials
 from nbutils.experiments.effects import estimate_of, holm_adjusted, paired_p_value, sound_trials
 from nbutils.experiments.trials import Trial, trial_seconds
 from nbutils.runs.spec import RunSpec
@@ -29,6 +29,8 @@ __all__ = [
     "lesion_trials",
     "lesion_verdicts",
     "network_means",
+    "pushed_effects",
+    "pushed_trials",
     "set_differences",
     "specificities",
     "ways_to_silence",
@@ -178,6 +180,26 @@ def lesion_trials(datasets: Sequence[str] | None = None, seeds: int | None = Non
     return found
 
 
+def pushed_trials(datasets: Sequence[str] | None = None, seeds: int | None = None) -> list[Trial]:
+    """Networks of the experiment on cause whose modularity was pushed, with true labels, to be silenced as well.
+
+    Args:
+        datasets: names of data sets; None takes MNIST, which has all coefficients.
+        seeds: networks of each coefficient; None takes ten.
+
+    Returns:
+        Seed by seed; `condition` is "none" or the penalty, such as "modularity:-0.3".
+
+    Examples:
+        >>> trials = pushed_trials(seeds=1)
+        >>> len(trials), trials[0].condition, trials[1].condition
+        (11, 'none', 'modularity:-3')
+    """
+    found = cause_trials(["mnist-10k"] if datasets is None else datasets, SEEDS if seeds is None else seeds)
+    wanted = [one for one in found if one.run.labels == "true" and one.condition in ("none", "modularity")]
+    return [replace(one, condition=one.run.penalty or "none") for one in wanted]
+
+
 # Seconds of one processor that silencing takes, and what convolutions train longer.
 FULLY_CONNECTED, CONVOLUTIONAL = 15.0, 600.0
 
@@ -267,6 +289,30 @@ def lesion_verdicts(
     found["adjusted"] = holm_adjusted(found["p_value"])
     found["word"] = [_word(row) for row in found.itertuples()]
     return found
+
+
+def pushed_effects(table: pd.DataFrame, rules: LesionRules = LESION_RULES) -> pd.DataFrame:
+    """What pushing modularity does to the damage that communities do beyond matched sets, against the same seed.
+
+    Args:
+        table: of the experiment *pushed*.
+        rules: level of the intervals, and how many networks it takes.
+
+    Returns:
+        One row per data set and coefficient (`dose`), in order: `networks` that have communities with and without the
+        penalty, `effect` with `low` and `high`, `inner_low` and `inner_high` of equivalence, `p_value`, `adjusted` over
+        all of them, `word`.
+    """
+    question = LESION_QUESTIONS["beyond matched sets"]
+    each, rows = network_means(set_differences(sound_trials(table), question)).unstack("condition"), []
+    for dataset, own in each.groupby("dataset"):
+        for condition in own.columns.drop("none"):
+            change = (own[condition] - own["none"]).dropna().rename("difference").reset_index()
+            found = _row(change.assign(condition=condition), question.threshold, rules)
+            rows.append({"dataset": dataset, "dose": float(condition.partition(":")[2]), **found})
+    found = pd.DataFrame(rows).drop(columns=["sets", "flips"]).sort_values(["dataset", "dose"], ignore_index=True)
+    found["adjusted"] = holm_adjusted(found["p_value"])
+    return found.assign(word=[_word(row) for row in found.assign(threshold=question.threshold).itertuples()])
 
 
 def ways_to_silence(table: pd.DataFrame) -> pd.DataFrame:

@@ -86,6 +86,7 @@ def test_an_experiment_is_known_by_name():
         "cause",
         "early",
         "lesions",
+        "pushed",
         "pruning",
         "planted",
         "sparse",
@@ -123,7 +124,7 @@ def test_the_command_plans_computes_and_goes_on(tmp_path, capsys, monkeypatch):
     for wrong, sentence in (
         (
             ["experiment", "causes"],
-            "experiment must be one of conditions, cause, early, lesions, pruning, planted, sparse, sparse-full",
+            "experiment must be one of conditions, cause, early, lesions, pushed, pruning, planted, sparse, sparse-full",
         ),
         (["experiment", "conditions", "--datasets", "nist"], "dataset must be one of"),
         (["experiment", "conditions", "--seeds", "0"], "--seeds"),

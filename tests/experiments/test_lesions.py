@@ -28,6 +28,8 @@ from nbutils.experiments.lesions import (
     lesion_trials,
     lesion_verdicts,
     network_means,
+    pushed_effects,
+    pushed_trials,
     set_differences,
     specificities,
     ways_to_silence,
@@ -305,6 +307,28 @@ def test_a_verdict_is_a_t_test_over_networks_and_holm_over_all():
     assert found["adjusted"].tolist() == pytest.approx(holm(found["p_value"].tolist()))
     assert row["flips"] < 0.01
     assert row["sets"] == 70
+
+
+def test_pushed_networks_are_held_against_those_of_the_same_seed():
+    pushed = {"none": 0.6, "modularity:-3": 0.3, "modularity:0.1": 0.6}
+    table = pd.concat([world(community=c, seed=n).assign(condition=k) for n, (k, c) in enumerate(pushed.items())])
+    found = pushed_effects(table).set_index("dose")
+    assert found["word"].to_dict() == {-3.0: "contradicted", 0.1: "no association"}
+    wide = table.pivot_table(index=["condition", "seed", "number"], columns="kind", values="specificity")
+    means = (wide["community"] - wide["matched"]).groupby(["condition", "seed"]).mean()
+    paired = stats.ttest_rel(means["modularity:-3"], means["none"])
+    assert found.loc[-3, "effect"] == pytest.approx((means["modularity:-3"] - means["none"]).mean())
+    assert found.loc[-3, "p_value"] == pytest.approx(paired.pvalue)
+    assert found["adjusted"].tolist() == pytest.approx(holm(found["p_value"].tolist()))
+    few = table[(table["condition"] == "none") | (table["seed"] < 7)]
+    assert pushed_effects(few)["word"].tolist() == ["undecided", "undecided"], "seven networks decide nothing"
+
+
+def test_pushed_networks_are_those_of_the_experiment_on_cause():
+    own, others = pushed_trials(), {one.settings for one in cause_trials(["mnist-10k"])}
+    assert {one.settings for one in own} < others
+    assert len(own) == 10 * 11
+    assert {one.condition for one in own if one.dose == 0} == {"none"}
 
 
 def test_other_ways_to_silence_stand_beside_the_one_that_counts():
