@@ -124,7 +124,7 @@ def test_the_command_plans_computes_and_goes_on(tmp_path, capsys, monkeypatch):
     for wrong, sentence in (
         (
             ["experiment", "causes"],
-            "experiment must be one of conditions, cause, early, lesions, pushed, pruning, planted, sparse, sparse-full",
+            "must be one of conditions, cause, early, lesions, pushed, pruning, planted, sparse, sparse-full",
         ),
         (["experiment", "conditions", "--datasets", "nist"], "dataset must be one of"),
         (["experiment", "conditions", "--seeds", "0"], "--seeds"),
