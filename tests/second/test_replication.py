@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import subprocess
 import time
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,6 +157,19 @@ def test_what_is_interrupted_within_a_design_goes_on_elsewhere(own_store, tmp_pa
     whole = replicate("digits", tmp_path / "found", ["grid"], add=True, jobs=1)
     assert sorted(whole.networks["settings"]) == sorted(settings_digest(one.run) for one in plain)
     assert set(held.networks["run"]) < set(whole.networks["run"])
+
+
+def test_tables_stand_under_each_other_without_a_warning():
+    """A column that is empty in one of them has the type of the other, and one that is empty in both stays."""
+    first = pd.DataFrame({"run": ["a"], "dropout": [0.5], "reason": [None], "labels": ["true"]})
+    second = pd.DataFrame({"run": ["b"], "dropout": [np.nan], "reason": [None], "noise": [0.4]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        both = replication._stacked([first, second])
+    assert list(both) == ["run", "dropout", "reason", "labels", "noise"]
+    assert both["run"].tolist() == ["a", "b"]
+    assert both["dropout"].dtype == both["noise"].dtype == float
+    assert both["reason"].isna().all()
 
 
 def blank(images: int, size: int = 8, seed: int = 0) -> np.ndarray:
