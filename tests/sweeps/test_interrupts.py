@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -130,5 +131,5 @@ def test_an_ignored_signal_stays_ignored(tmp_path):
     """As `nohup` wants it."""
     code = "import os, signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\nfrom nbutils.support.interrupts import *\n"
     code += "with one_interrupt():\n    os.kill(os.getpid(), signal.SIGHUP)\nprint('still here')"
-    done = subprocess.run(["python", "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "still here\n", done.stderr
