@@ -19,12 +19,14 @@ from nbutils.support.display import format_number
 from nbutils.support.provenance import digest_of
 
 __all__ = [
+    "CLASS_QUESTIONS",
     "KINDS",
     "LESION_QUESTIONS",
     "LESION_RULES",
     "TITLES",
     "LesionQuestion",
     "LesionRules",
+    "class_group_trials",
     "lesion_seconds",
     "lesion_trials",
     "lesion_verdicts",
@@ -106,6 +108,20 @@ LESION_QUESTIONS: Mapping[str, LesionQuestion] = {
         "unit control",
         "loss_preferred",
         0.01,
+    ),
+}
+# Of neurons grouped by the class that each prefers, see `nbutils.experiments.silenced_sets.class_groups`.
+CLASS_QUESTIONS: Mapping[str, LesionQuestion] = {
+    "class groups": replace(
+        LESION_QUESTIONS["beyond matched sets"],
+        asks="Is a group of neurons that prefer one class more specific than a set matched in rate and selectivity?",
+        kind="class group",
+    ),
+    "beyond class groups": replace(
+        LESION_QUESTIONS["beyond class preference"],
+        asks="Is a community more specific than the group of neurons that prefer its class?",
+        kind="cut by layer",
+        against="class cut by layer",
     ),
 }
 
@@ -200,6 +216,24 @@ def pushed_trials(datasets: Sequence[str] | None = None, seeds: int | None = Non
     return [replace(one, condition=one.run.penalty or "none") for one in wanted]
 
 
+def class_group_trials(datasets: Sequence[str] | None = None, seeds: int | None = None) -> list[Trial]:
+    """Networks whose neurons are silenced by the class that they prefer: the fully connected ones of both experiments.
+
+    Args:
+        datasets: names of data sets; None takes those of the book, and of pushed networks MNIST.
+        seeds: networks of each kind; None takes ten.
+
+    Returns:
+        Those without a penalty, then the pushed ones.
+
+    Examples:
+        >>> len(class_group_trials())
+        130
+    """
+    free = [one for one in lesion_trials(datasets, seeds) if one.condition == "none"]
+    return free + [one for one in pushed_trials(datasets, seeds) if one.condition != "none"]
+
+
 # Seconds of one processor that silencing takes, and what convolutions train longer.
 FULLY_CONNECTED, CONVOLUTIONAL = 15.0, 600.0
 
@@ -258,7 +292,11 @@ def network_means(differences: pd.DataFrame) -> pd.Series:
 
 
 def lesion_verdicts(
-    table: pd.DataFrame, rules: LesionRules = LESION_RULES, silence: str = "zero", suffix: str = ""
+    table: pd.DataFrame,
+    rules: LesionRules = LESION_RULES,
+    silence: str = "zero",
+    suffix: str = "",
+    questions: Mapping[str, LesionQuestion] = LESION_QUESTIONS,
 ) -> pd.DataFrame:
     """The questions about lesions, answered for every kind of network on every data set.
 
@@ -267,9 +305,10 @@ def lesion_verdicts(
         rules: level of the intervals, and how many networks it takes.
         silence: "zero"; "mean" for what is shown beside.
         suffix: of the sets of equal size alone, see :func:`set_differences`.
+        questions: which are asked.
 
     Returns:
-        One row per data set, kind of network (`condition`) and key of `LESION_QUESTIONS`: `networks` and `sets` that
+        One row per data set, kind of network (`condition`) and key of `questions`: `networks` and `sets` that
         have a control, `lacking` sets that have none, `effect` with `low` and `high`, `inner_low` and `inner_high` of
         equivalence, `p_value`, `adjusted`, `word`; and `flips`, the p value of sign flips of all sets of all networks,
         in which sets of one network count as independent witnesses, which they are not.
@@ -278,8 +317,8 @@ def lesion_verdicts(
     groups = table[GROUP].drop_duplicates().itertuples(index=False)
     for dataset, condition in groups:
         own = sound[(sound["dataset"] == dataset) & (sound["condition"] == condition)]
-        for name, question in LESION_QUESTIONS.items():
-            base = "community" if question.kind == "cut" else question.kind
+        for name, question in questions.items():
+            base = "community" if question.kind.startswith("cut") else question.kind
             there = ((own["kind"] == base) & (own["silence"] == silence)).sum()
             differences = set_differences(own, question, silence, suffix if question.kind == "cut" else "")
             found = _row(differences, question.threshold, rules)
@@ -291,22 +330,26 @@ def lesion_verdicts(
     return found
 
 
-def pushed_effects(table: pd.DataFrame, rules: LesionRules = LESION_RULES) -> pd.DataFrame:
-    """What pushing modularity does to the damage that communities do beyond matched sets, against the same seed.
+def pushed_effects(
+    table: pd.DataFrame,
+    rules: LesionRules = LESION_RULES,
+    question: LesionQuestion = LESION_QUESTIONS["beyond matched sets"],
+) -> pd.DataFrame:
+    """What pushing modularity does to the damage that sets do beyond matched ones, against the same seed.
 
     Args:
-        table: of the experiment *pushed*.
+        table: of the experiment *pushed*, or of *class-groups*.
         rules: level of the intervals, and how many networks it takes.
+        question: which sets: communities, or with that of `CLASS_QUESTIONS` groups of neurons that prefer one class.
 
     Returns:
         One row per data set and coefficient (`dose`), in order: `networks` that have communities with and without the
         penalty, `effect` with `low` and `high`, `inner_low` and `inner_high` of equivalence, `p_value`, `adjusted` over
         all of them, `word`.
     """
-    question = LESION_QUESTIONS["beyond matched sets"]
     each, rows = network_means(set_differences(sound_trials(table), question)).unstack("condition"), []
     for dataset, own in each.groupby("dataset"):
-        for condition in own.columns.drop("none"):
+        for condition in own.drop(columns="none").dropna(axis="columns", how="all"):
             change = (own[condition] - own["none"]).dropna().rename("difference").reset_index()
             found = _row(change.assign(condition=condition), question.threshold, rules)
             rows.append({"dataset": dataset, "dose": float(condition.partition(":")[2]), **found})

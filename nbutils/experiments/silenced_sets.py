@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 
     from nbutils.capturing.silencing import ClassAccuracy
 
-__all__ = ["Subject", "control_sets", "lesion_rows", "set_rows", "units"]
+__all__ = ["Subject", "class_group_rows", "class_groups", "control_sets", "lesion_rows", "set_rows", "units"]
 
 Sets = Mapping[str, Sequence[tuple[np.ndarray, int]]]  # kind -> draws of neurons, each with the class that it prefers
+Groups = list[tuple[int, int, Sets]]  # number, preferred class, and a set of neurons with all that it is held against
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,7 @@ def set_rows(
     subject: Subject,
     rules: LesionRules = LESION_RULES,
     progress: Callable[[int, int], None] | None = None,
+    made: Callable[[Subject, LesionRules], Groups] | None = None,
 ) -> list[dict[str, Any]]:
     """Effects of silencing every large community of a network, its controls, and single neurons.
 
@@ -176,6 +178,7 @@ def set_rows(
         subject: the network.
         rules: which sets there are, and how many draws of each.
         progress: called with (done, total) as sets are done.
+        made: gives other sets than these, such as :func:`class_groups`.
 
     Returns:
         A row per set and way of silencing. `kind`, see :func:`control_sets` and :func:`units`, or "whole" of the
@@ -185,7 +188,7 @@ def set_rows(
         difference, `specificity`; `there`, the same for the class that the community prefers; and `shared`, the share
         of the set's neurons that are in the community.
     """
-    groups, communities = _groups(subject, rules), 0
+    groups, communities = (made or _groups)(subject, rules), 0
     rows: list[dict[str, Any]] = []
     for done, (number, there, sets) in enumerate(groups, 1):
         communities += "community" in sets
@@ -198,22 +201,63 @@ def set_rows(
     return [{"kind": "whole", "number": -1, "silence": "", "communities": communities}, *rows]
 
 
-def _groups(subject: Subject, rules: LesionRules) -> list[tuple[int, int, Sets]]:
-    """Communities with all that they are held against, and units: number, preferred class, and sets of each."""
+def _groups(subject: Subject, rules: LesionRules) -> Groups:
+    """Communities with all that they are held against, and units."""
     look = subject.look
     rng = np.random.default_rng(look.seed)
-
-    def with_classes(fired: np.ndarray) -> list[tuple[np.ndarray, int]]:
-        communities = large_communities(fired, PROTOCOL.density, rules.least)
-        return [(one, preferred_class(fired, look.labels, one)) for one in communities]
-
-    found = with_classes(look.fired)
-    shuffles = [with_classes(within_class_null(look.fired, look.cells, rng)) for _ in range(rules.draws)]
+    found = _with_classes(look.fired, look.labels, rules)
+    nulls = (within_class_null(look.fired, look.cells, rng) for _ in range(rules.draws))
+    shuffles = [_with_classes(fired, look.labels, rules) for fired in nulls]
     groups = [
         (number, preferred, control_sets(subject, chosen, preferred, shuffles, rng, rules))
         for number, (chosen, preferred) in enumerate(found)
     ]
     return groups + [(name, name, sets) for name, sets in units(subject, rng, rules).items()]
+
+
+def _with_classes(fired: np.ndarray, labels: np.ndarray, rules: LesionRules) -> list[tuple[np.ndarray, int]]:
+    """Large communities, each with the class that it prefers."""
+    communities = large_communities(fired, PROTOCOL.density, rules.least)
+    return [(one, preferred_class(fired, labels, one)) for one in communities]
+
+
+def class_groups(subject: Subject, rules: LesionRules = LESION_RULES) -> Groups:
+    """Neurons by the class that each prefers, grouped without the graph, and communities held against these groups.
+
+    A neuron prefers the class on which its mean positive activation over the probe is largest; groups hold neurons that
+    fire at all.
+
+    Args:
+        subject: the network.
+        rules: the least size of a group or community, and how many draws.
+
+    Returns:
+        Triples of number, preferred class, and sets by kind. Of every class that enough neurons prefer: `class group`,
+        and the neurons outside of it that are `matched` in layer, rate and selectivity, where there are enough. Of
+        every large community: `community`; and where its class has a group, `cut by layer` and `class cut by layer`,
+        community and group cut down to as many neurons of each layer.
+    """
+    look, rng = subject.look, np.random.default_rng(subject.look.seed)
+    names = np.unique(look.labels)
+    preferred = names[subject.means.argmax(axis=0)]
+    members = {int(name): np.flatnonzero(subject.active & (preferred == name)) for name in names}
+    members = {name: own for name, own in members.items() if len(own) >= rules.least}
+    alike = np.column_stack([subject.rates, subject.selectivity])
+    groups: Groups = []
+    for name, own in members.items():
+        nearest = nearest_set(own, look.layers, subject.active, alike, rng)
+        control = [] if nearest is None else [(nearest, preferred_class(look.fired, look.labels, nearest))]
+        groups.append((name, name, {"class group": [(own, name)]} | ({"matched": control} if control else {})))
+    for number, (chosen, name) in enumerate(_with_classes(look.fired, look.labels, rules)):
+        sets = {"community": [(chosen, name)]}
+        pairs = [
+            cut_alike(chosen, members[name], rng, look.layers) for _ in range(rules.draws if name in members else 0)
+        ]
+        for kind, side in (("cut by layer", 0), ("class cut by layer", 1)):
+            if cut := [(pair[side], name) for pair in pairs if len(pair[side])]:
+                sets[kind] = cut
+        groups.append((number, name, sets))
+    return groups
 
 
 def _averaged(
@@ -243,11 +287,21 @@ def _effect(subject: Subject, chosen: np.ndarray, preferred: int, there: int, si
     }
 
 
-def lesion_rows(trial: Trial) -> list[dict[str, Any]]:
+def class_group_rows(trial: Trial) -> list[dict[str, Any]]:
+    """The same with the sets of :func:`class_groups`.
+
+    Args:
+        trial: one network.
+    """
+    return lesion_rows(trial, class_groups)
+
+
+def lesion_rows(trial: Trial, made: Callable[[Subject, LesionRules], Groups] | None = None) -> list[dict[str, Any]]:
     """The rows of a network, trained where the store lacks it.
 
     Args:
         trial: one network.
+        made: gives the sets, see :func:`set_rows`.
 
     Returns:
         What :func:`nbutils.experiments.trials.trial_facts` says, `degenerate`, and `accuracy` on the `images` on which
@@ -264,7 +318,7 @@ def lesion_rows(trial: Trial) -> list[dict[str, Any]]:
         subject = _subject(run)
         facts |= {"degenerate": float(is_degenerate(subject.look)), "images": len(subject.labels)}
         facts["accuracy"] = float(np.average(subject.whole, weights=np.bincount(subject.labels)))
-        return [facts | row for row in set_rows(subject)]
+        return [facts | row for row in set_rows(subject, made=made)]
 
 
 def _subject(run: Run, rules: LesionRules = LESION_RULES) -> Subject:

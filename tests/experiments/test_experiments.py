@@ -87,6 +87,7 @@ def test_an_experiment_is_known_by_name():
         "early",
         "lesions",
         "pushed",
+        "class-groups",
         "pruning",
         "planted",
         "sparse",
@@ -124,7 +125,7 @@ def test_the_command_plans_computes_and_goes_on(tmp_path, capsys, monkeypatch):
     for wrong, sentence in (
         (
             ["experiment", "causes"],
-            "must be one of conditions, cause, early, lesions, pushed, pruning, planted, sparse, sparse-full",
+            f"must be one of {', '.join(EXPERIMENTS)}",
         ),
         (["experiment", "conditions", "--datasets", "nist"], "dataset must be one of"),
         (["experiment", "conditions", "--seeds", "0"], "--seeds"),

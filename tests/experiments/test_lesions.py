@@ -20,11 +20,13 @@ from nbutils.experiments.control_sets import (
 )
 from nbutils.experiments.figures import sets_figure
 from nbutils.experiments.lesions import (
+    CLASS_QUESTIONS,
     KINDS,
     LESION_QUESTIONS,
     LESION_RULES,
     VGG,
     LesionRules,
+    class_group_trials,
     lesion_trials,
     lesion_verdicts,
     network_means,
@@ -34,7 +36,14 @@ from nbutils.experiments.lesions import (
     specificities,
     ways_to_silence,
 )
-from nbutils.experiments.silenced_sets import Subject, control_sets, lesion_rows, set_rows
+from nbutils.experiments.silenced_sets import (
+    Subject,
+    class_group_rows,
+    class_groups,
+    control_sets,
+    lesion_rows,
+    set_rows,
+)
 from nbutils.own.lesions import lesion
 from nbutils.own.measure import Looker, looked_at
 from nbutils.second.networks import networks_of
@@ -133,6 +142,13 @@ def planted(idle=40):
     images[np.arange(2000), labels] += 1
     images[np.arange(2000), 1 - labels] *= 0.1
     return model, images, labels
+
+
+def planted_subject():
+    model, images, labels = planted()
+    inputs = torch.from_numpy(images)
+    looker = Looker(looked_at(model, inputs, None, "auto"), labels, "mean", "auto", 0)
+    return Subject(looker.look(model, inputs), ["1"], model, inputs, labels)
 
 
 def test_silencing_a_planted_module_kills_its_class_alone():
@@ -370,10 +386,7 @@ def test_the_figure_has_a_panel_for_every_kind_of_network():
 
 def test_a_community_is_held_against_its_counterpart(rng):
     """Of those of a shuffle that prefer the same class, the one that shares most with it; else none."""
-    model, images, labels = planted()
-    inputs = torch.from_numpy(images)
-    looker = Looker(looked_at(model, inputs, None, "auto"), labels, "mean", "auto", 0)
-    subject = Subject(looker.look(model, inputs), ["1"], model, inputs, labels)
+    subject = planted_subject()
     wide = np.r_[0:4, 20:60]
     shuffles = [[(np.arange(10, 20), 1), (wide, 0), (np.arange(9), 0)], [(np.arange(10, 20), 1)]]
     sets = control_sets(subject, np.arange(10), 0, shuffles, rng)
@@ -381,3 +394,63 @@ def test_a_community_is_held_against_its_counterpart(rng):
     assert sets["shuffle"][0][0].tolist() == list(range(9))
     assert set(sets["cut"][0][0]) < set(range(10))
     assert {row["kind"] for row in set_rows(subject)} >= {"whole", "community", "cut", "shuffle", "unit"}
+
+
+def test_class_groups_are_made_without_the_graph():
+    """Planted neurons prefer their class by far; of those that nobody reads every one prefers one of both by chance."""
+    subject = planted_subject()
+    groups = [one for one in class_groups(subject) if "class group" in one[2]]
+    members = [sets["class group"][0][0] for _, _, sets in groups]
+    assert [name for name, _, _ in groups] == [0, 1]
+    assert [set(range(10 * name, 10 * name + 10)) < set(own) for name, own in enumerate(members)] == [True, True]
+    assert sorted(np.concatenate(members)) == list(range(60))
+    means = [np.maximum(subject.look.activations, 0)[subject.look.labels == name].mean(axis=0) for name in (0, 1)]
+    assert set(members[1]) == set(np.flatnonzero(means[1] > means[0]))
+    rows = pd.DataFrame(set_rows(subject, made=class_groups)).query("silence == 'zero'").set_index("kind")
+    assert rows.loc["class group", "specificity"].tolist() == [1, 1]
+    for _, _, sets in groups:
+        for matched, _ in sets.get("matched", []):
+            assert not set(matched) & set(sets["class group"][0][0])
+
+
+def test_communities_and_class_groups_are_cut_to_the_same_layers():
+    trial = lesion_trials(["digits"], 1, epochs=4, model="mlp:96-48")[0]
+    table = pd.DataFrame(class_group_rows(trial))
+    zero = table[table["silence"] == "zero"]
+    wide = zero.pivot_table(index="number", columns="kind", values=["size", "preferred", "draws", "shared"])
+    both = wide.dropna(subset=[("size", "cut by layer")])
+    assert len(both) > 3
+    assert (both["size"]["cut by layer"] == both["size"]["class cut by layer"]).all()
+    assert (both["size"]["cut by layer"] <= both["size"]["community"]).all()
+    assert (both["preferred"]["cut by layer"] == both["preferred"]["class cut by layer"]).all()
+    assert both["draws"]["cut by layer"].unique().tolist() == [LESION_RULES.draws]
+    assert (both["shared"]["cut by layer"] == 1).all()
+    assert (both["shared"]["class cut by layer"] < 1).any()
+    groups = zero[zero["kind"] == "class group"]
+    assert groups["number"].tolist() == groups["preferred"].tolist()
+    assert len(groups) > 5
+    assert (groups["size"] >= LESION_RULES.least).all()
+    assert groups["size"].sum() <= 96 + 48
+    assert table.equals(pd.DataFrame(class_group_rows(trial)))
+
+
+def test_class_groups_are_judged_like_communities():
+    names = {"community": "class group", "cut": "cut by layer", "shuffle": "class cut by layer"}
+    table = world(community=0.4, shuffle=0.2).replace({"kind": names})
+    extra = table[table["kind"] == "cut by layer"].assign(kind="community")
+    found = lesion_verdicts(pd.concat([table, extra]), questions=CLASS_QUESTIONS).set_index("question")
+    assert found["word"].to_dict() == {"class groups": "supported", "beyond class groups": "supported"}
+    assert found["lacking"].tolist() == [0, 0]
+    assert found.loc["beyond class groups", "effect"] == pytest.approx(0.2, abs=0.02)
+    pushed = pd.concat([table, table.assign(condition="modularity:-3"), table.assign(dataset="e")])
+    changes = pushed_effects(pushed, question=CLASS_QUESTIONS["class groups"])
+    assert changes[["dataset", "dose", "word"]].to_numpy().tolist() == [["d", -3, "no association"]]
+
+
+def test_class_groups_of_the_networks_of_both_experiments():
+    own = class_group_trials()
+    assert [one.condition for one in own[:31]] == ["none"] * 30 + ["modularity:-3"]
+    assert {one.settings for one in own} == {
+        *(one.settings for one in lesion_trials() if one.condition == "none"),
+        *(one.settings for one in pushed_trials()),
+    }
