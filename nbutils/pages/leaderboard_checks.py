@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from nbutils.evaluation.added import Added, added_variance
-from nbutils.evaluation.words import Estimate, inner_level, judge
+from nbutils.evaluation.words import Estimate, cluster_correlation, inner_level, judge
 from nbutils.pages.answering import OURS, Found
-from nbutils.second.answers import sound, values_of
+from nbutils.second.answers import FEWEST, sound, values_of
 from nbutils.second.leaderboard import zoo_axes
 from nbutils.second.networks import PARTS, Tables
 from nbutils.second.questions import PROTOCOL, QUESTIONS
@@ -33,6 +33,7 @@ __all__ = [
     "kept_table",
     "moves_figure",
     "order_kept",
+    "other_zoos",
     "permuted",
     "permuted_study",
     "probe_accuracy",
@@ -79,6 +80,7 @@ ROWS = (
     *("linear_probe", "neural_collapse", "examples", "confidence", "train_accuracy", "train_loss", "neuron_spread"),
     *("total_correlation", "effective_rank", "mutual_information", "class_part", "remainder", *OURS),
 )
+BESIDE = {"paper": "the paper's network", "one loss": "one training loss"}  # zoos beside that of the board
 LEARNED = 0.5  # training accuracy of a network that has learned something
 WIDTH = 7.6  # inches
 
@@ -200,6 +202,37 @@ def top_kept(rows: pd.DataFrame, top: int = 5) -> int:
     """
     now, before = (rows[name].abs().nlargest(top).index for name in ("rho", "board"))
     return len(now.intersection(before))
+
+
+def other_zoos(studies: Sequence[Found]) -> pd.DataFrame:
+    """Spearman's rho of the hypotheses' measures with accuracy in the zoos beside that of the board.
+
+    Args:
+        studies: data sets with a leaderboard.
+
+    Returns:
+        One row per data set, zoo and measure, of zoos with three families or more: `networks` that are sound; rho on
+        the `board`, and `rho` in that zoo with `low` and `high`, families resampled; and `order`, how far the order of
+        all measures agrees with the board's, see :func:`order_kept`.
+    """
+    rows = []
+    for one in studies:
+        board = one.board[one.board["measurable"]].set_index("measure")["rho"]
+        for kind, called in BESIDE.items():
+            networks, _ = sound(one.tables, kind, "true")
+            if networks["family"].nunique() < FEWEST:
+                continue
+            values = values_of(one.tables, networks, list(board.index)).set_axis(networks.index)
+            rhos = _rhos(values.dropna(axis=1), networks["accuracy"]).reindex(board.index)
+            known = {"data set": one.title, "zoo": called, "networks": len(networks)}
+            known["order"] = order_kept(pd.DataFrame({"rho": rhos, "board": board}))
+            for name in board.index.intersection(list(OURS)):
+                own = networks[np.isfinite(values[name])]
+                found = cluster_correlation(values.loc[own.index, name], own["accuracy"], own["family"], PROTOCOL.seed)
+                numbers = {"board": board[name], "rho": found.value, "low": found.low, "high": found.high}
+                rows.append({**known, "measure": OURS[name], **numbers})
+    columns = ["data set", "zoo", "networks", "measure", "board", "rho", "low", "high", "order"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def words(found: Found, axes: Sequence[str] = tuple(HELD), resamples: int = 200, kind: str = "small") -> pd.DataFrame:

@@ -181,3 +181,26 @@ def test_the_table_of_orders_holds_each_change_and_names_of_groups_are_changes()
     for change, rows in table.groupby("change"):
         assert kept.loc[change, "another"] == pytest.approx(checks.order_kept(rows[["rho", "board"]]), nan_ok=True)
     assert {change for group in checks.GROUPS.values() for change in group} <= set(kept.index)
+
+
+def test_other_zoos_stand_beside_the_board():
+    """In a zoo where all train on as many images, Q goes with performance, as it does on the board with these fixed."""
+    board = {row.measure: rho(row.measure) for row in found().board.itertuples()}
+    whole = replace(found(), board=found().board.assign(rho=lambda t: t["measure"].map(board)))
+    of = whole.tables.networks.assign(designs="paper").query("examples == examples.min()")
+    of.loc[of.index[0], "degenerate"] = True
+    tables = replace(whole.tables, networks=pd.concat([whole.tables.networks.query("examples > examples.min()"), of]))
+    own = replace(whole, tables=tables)
+    table = checks.other_zoos([own, replace(whole, title="without")])
+    assert set(table["data set"]) == {"KMNIST"}
+    assert table["networks"].unique().tolist() == [len(of) - 1]
+    row = table.set_index("measure").loc["modularity Q"]
+    assert row["board"] == board["modularity"]
+    good = of.iloc[1:]
+    values = whole.tables.measures.query("part == 'whole' and measure == 'modularity'").set_index("run")["value"]
+    values = values[good["run"]]
+    assert row["rho"] == pytest.approx(stats.spearmanr(values, good["accuracy"]).statistic)
+    again = cluster_correlation(values.to_numpy(), good["accuracy"], good["family"], PROTOCOL.seed)
+    assert (row["low"], row["high"]) == (again.low, again.high)
+    assert row["low"] > 0.2 > -0.2 > row["board"]
+    assert checks.other_zoos([whole]).empty
