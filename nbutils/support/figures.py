@@ -99,7 +99,7 @@ def _in_one_column(figure: Figure, panels: list[Axes], ratios: list[float], heig
     column = GridSpec(len(panels), 1, figure=figure, height_ratios=inches)
     for axes in _placed(figure):  # those that lie on one another, such as twins, stay together
         undo.append(partial(axes.set_subplotspec, axes.get_subplotspec()))
-        axes.set_subplotspec(column[places[axes.get_subplotspec()]])
+        axes.set_subplotspec(column[places.get(axes.get_subplotspec(), len(panels) - 1)])  # empty ones are not seen
     figure.set_size_inches(WIDTH, sum(inches))
     return undo
 
@@ -127,10 +127,11 @@ def _placed(figure: Figure) -> list[Axes]:
 
 
 def _panels(figure: Figure) -> list[Axes]:
-    """The first axes of every place, in reading order."""
+    """The first axes of every place where something is drawn, in reading order."""
     found = {}
     for axes in _placed(figure):
-        found.setdefault(axes.get_subplotspec(), axes)
+        if axes.axison or axes.has_data() or axes.texts or axes.get_legend():
+            found.setdefault(axes.get_subplotspec(), axes)
     return sorted(found.values(), key=lambda axes: (axes.get_subplotspec().num1, axes.get_subplotspec().num2))
 
 

@@ -50,6 +50,22 @@ def test_panels_stand_below_one_another_with_all_that_they_shared():
         assert all(ax.yaxis.get_tick_params()["labelleft"] for ax in figure.axes)
 
 
+def test_a_place_that_is_left_empty_is_no_panel():
+    """It would get the title of its column, and stand there as a gap."""
+    figure = grid(2, 3)
+    figure.axes[5].clear()
+    figure.axes[5].set_axis_off()
+    before = state(figure)
+    with restacked(figure):
+        assert figure.get_size_inches().tolist() == [WIDTH, 10]
+        assert [ax.get_subplotspec().rowspan.start for ax in figure.axes] == [0, 1, 2, 3, 4, 4]
+        assert figure.axes[5].get_title(loc="left") == ""
+    assert state(figure) == before
+    figure.axes[5].legend(handles=figure.axes[0].lines)
+    with restacked(figure):
+        assert figure.axes[5].get_subplotspec().rowspan.start == 5, "a legend is something"
+
+
 @pytest.mark.parametrize(
     ("label", "across"), [("Q", 4), ("test accuracy", 2), ("norms and linear regions of the weights", 1)]
 )
