@@ -156,7 +156,7 @@ class Page:
         cells = {column: table[column].map(say) for column, say in said.items() if column in table}
         return table.assign(**cells).rename(columns=title_of)
 
-    def show(self, figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Html:
+    def show(self, figure: Figure, caption: str, alt: str, *, min_width: int = 600) -> Html:
         """A figure whose caption ends with where its numbers come from."""
         return show(figure, f"{caption} {self.source()}", alt, min_width=min_width)
 

@@ -88,7 +88,7 @@ def figure_style() -> Iterator[None]:
 
 
 @checked
-def show(figure: Figure, caption: str, alt: str, *, min_width: int = 560) -> Html:
+def show(figure: Figure, caption: str, alt: str, *, min_width: int = 600) -> Html:
     """A figure with its caption, for the end of a cell.
 
     Args:

@@ -100,7 +100,8 @@ def test_sentences_and_boxes_escape():
 
 
 def test_small_letters_are_scrolled_not_shrunk(figure):
-    assert "min-width:560px" in show(figure, "Caption.", "Alt.").text
+    figure.set_figwidth(7.6)
+    assert "min-width:600px" in show(figure, "Caption.", "Alt.").text
     narrow, wide = (show(figure, "Caption.", "Alt.", min_width=width).text for width in (300, 5000))
     assert "min-width:300px" in narrow
     assert f"min-width:{figure.get_size_inches()[0] * 90:.0f}px" in wide, "never wider than the figure is"
