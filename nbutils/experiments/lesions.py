@@ -15,7 +15,7 @@ from nbutils.experiments.trials import Trial, trial_seconds
 from nbutils.runs.spec import RunSpec
 from nbutils.second.networks import ARCHITECTURE_EPOCHS, ARCHITECTURE_IMAGES, ARCHITECTURE_SEEDS, ARCHITECTURES
 from nbutils.stats import sign_flip
-from nbutils.support.display import format_number
+from nbutils.support.display import format_number, interval_text
 from nbutils.support.provenance import digest_of
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "lesion_verdicts",
     "network_means",
     "pushed_effects",
+    "pushed_outcomes",
     "pushed_trials",
     "set_differences",
     "specificities",
@@ -356,6 +357,40 @@ def pushed_effects(
     found = pd.DataFrame(rows).drop(columns=["sets", "flips"]).sort_values(["dataset", "dose"], ignore_index=True)
     found["adjusted"] = holm_adjusted(found["p_value"])
     return found.assign(word=[_word(row) for row in found.assign(threshold=question.threshold).itertuples()])
+
+
+FALLEN = 0.1  # of Q, from which on something was pushed away
+
+
+def pushed_outcomes(communities: pd.DataFrame, class_groups: pd.DataFrame, q: pd.Series) -> pd.DataFrame:
+    """Whether what modularity saw is gone where it was pushed away, or only hidden from the graph.
+
+    Args:
+        communities: rows of :func:`pushed_effects` of one data set.
+        class_groups: the same of neurons grouped by the class that they prefer.
+        q: mean modularity by coefficient, 0 among them.
+
+    Returns:
+        One row per coefficient, in order: `dose`, `Q`, the change of both kinds of sets with its interval and word, and
+        `outcome`, empty where Q is not lower by 0.1 or more. Communities that matter as before (no association) are
+        "hidden"; those that matter less (contradicted) are "gone" where class groups matter less, too, and "hidden"
+        where these matter as before. All else is "undecided".
+
+    Examples:
+        >>> row = {"dose": -1.0, "effect": -0.5, "low": -0.6, "high": -0.4, "word": "contradicted"}
+        >>> both = pd.DataFrame([row]), pd.DataFrame([{**row, "word": "no association"}])
+        >>> pushed_outcomes(*both, pd.Series({-1.0: 0.3, 0.0: 0.7}))["outcome"].tolist()
+        ['hidden']
+    """
+    both = {"communities": communities.set_index("dose"), "class groups": class_groups.set_index("dose")}
+    found = pd.DataFrame({"Q": q.drop(0)}).rename_axis("dose")
+    for name, own in both.items():
+        told = [f"{interval_text(row.effect, row.low, row.high)}, {row.word}" for row in own.itertuples()]
+        found[name] = pd.Series(told, own.index)
+    seen, groups = (own["word"].reindex(found.index) for own in both.values())
+    there = seen.where(seen != "contradicted", groups)
+    outcome = there.map({"no association": "hidden", "contradicted": "gone"}).fillna("undecided")
+    return found.assign(outcome=outcome.where(found["Q"] <= q[0] - FALLEN, "")).reset_index()
 
 
 def ways_to_silence(table: pd.DataFrame) -> pd.DataFrame:

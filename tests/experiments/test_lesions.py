@@ -31,6 +31,7 @@ from nbutils.experiments.lesions import (
     lesion_verdicts,
     network_means,
     pushed_effects,
+    pushed_outcomes,
     pushed_trials,
     set_differences,
     specificities,
@@ -49,6 +50,7 @@ from nbutils.own.measure import Looker, looked_at
 from nbutils.second.networks import networks_of
 from nbutils.stats import holm
 from nbutils.study.cases import compute_cases
+from nbutils.support.display import interval_text
 
 LAYERS = np.repeat([1, 2], [60, 40])
 POOL = np.ones(100, dtype=bool)
@@ -454,3 +456,15 @@ def test_class_groups_of_the_networks_of_both_experiments():
         *(one.settings for one in lesion_trials() if one.condition == "none"),
         *(one.settings for one in pushed_trials()),
     }
+
+
+def test_what_is_away_is_gone_or_hidden_by_both_words():
+    doses = [-4.0, -3.0, -2.0, -1.0, 1.0]
+    rows = pd.DataFrame({"dose": doses, "effect": -0.5, "low": -0.6, "high": -0.4})
+    seen = rows.assign(word=["contradicted", "contradicted", "no association", "undecided", "contradicted"])
+    groups = rows.assign(word=["contradicted", "no association", "contradicted", "contradicted", "contradicted"])
+    q = pd.Series({**dict.fromkeys(doses[:4], 0.5), 0.0: 0.7, 1.0: 0.61})
+    found = pushed_outcomes(seen, groups, q)
+    assert found["outcome"].tolist() == ["gone", "hidden", "hidden", "undecided", ""]
+    assert found["communities"].iloc[0] == f"{interval_text(-0.5, -0.6, -0.4)}, contradicted"
+    assert found["dose"].tolist() == doses
