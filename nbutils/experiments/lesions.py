@@ -23,6 +23,7 @@ __all__ = [
     "KINDS",
     "LESION_QUESTIONS",
     "LESION_RULES",
+    "SAME_SIZE",
     "TITLES",
     "LesionQuestion",
     "LesionRules",
@@ -34,6 +35,7 @@ __all__ = [
     "pushed_effects",
     "pushed_outcomes",
     "pushed_trials",
+    "same_size_verdicts",
     "set_differences",
     "specificities",
     "ways_to_silence",
@@ -125,6 +127,13 @@ CLASS_QUESTIONS: Mapping[str, LesionQuestion] = {
         against="class cut by layer",
     ),
 }
+# Of class groups of a pushed network, see `nbutils.experiments.silenced_sets.same_size_rows`.
+SAME_SIZE = replace(
+    CLASS_QUESTIONS["beyond class groups"],
+    asks="Is a class group more specific than that of the unpushed network of the same seed, at the same size?",
+    kind="same size",
+    against="same size, unpushed",
+)
 
 
 @dataclass(frozen=True)
@@ -362,35 +371,50 @@ def pushed_effects(
 FALLEN = 0.1  # of Q, from which on something was pushed away
 
 
-def pushed_outcomes(communities: pd.DataFrame, class_groups: pd.DataFrame, q: pd.Series) -> pd.DataFrame:
+def pushed_outcomes(communities: pd.DataFrame, groups: pd.DataFrame, same: pd.DataFrame, q: pd.Series) -> pd.DataFrame:
     """Whether what modularity saw is gone where it was pushed away, or only hidden from the graph.
 
     Args:
         communities: rows of :func:`pushed_effects` of one data set.
-        class_groups: the same of neurons grouped by the class that they prefer.
+        groups: the same of neurons grouped by the class that they prefer.
+        same: verdicts on `SAME_SIZE` by `dose`, see :func:`same_size_verdicts`.
         q: mean modularity by coefficient, 0 among them.
 
     Returns:
-        One row per coefficient, in order: `dose`, `Q`, the change of both kinds of sets with its interval and word, and
-        `outcome`, empty where Q is not lower by 0.1 or more. Communities that matter as before (no association) are
-        "hidden"; those that matter less (contradicted) are "gone" where class groups matter less, too, and "hidden"
-        where these matter as before. All else is "undecided".
+        One row per coefficient, in order: `dose`, `Q`, the effect on all three with its interval and word, and
+        `outcome`, empty where Q is not lower by 0.1 or more: "gone" where all three are contradicted; "hidden" where
+        one of them is as before (no association), or supported; "undecided" where neither is so.
 
     Examples:
         >>> row = {"dose": -1.0, "effect": -0.5, "low": -0.6, "high": -0.4, "word": "contradicted"}
-        >>> both = pd.DataFrame([row]), pd.DataFrame([{**row, "word": "no association"}])
-        >>> pushed_outcomes(*both, pd.Series({-1.0: 0.3, 0.0: 0.7}))["outcome"].tolist()
+        >>> seen, same = pd.DataFrame([row]), pd.DataFrame([{**row, "word": "no association"}])
+        >>> pushed_outcomes(seen, seen, same, pd.Series({-1.0: 0.3, 0.0: 0.7}))["outcome"].tolist()
         ['hidden']
     """
-    both = {"communities": communities.set_index("dose"), "class groups": class_groups.set_index("dose")}
+    tables = {"communities": communities, "class groups": groups, "class groups, same size": same}
     found = pd.DataFrame({"Q": q.drop(0)}).rename_axis("dose")
-    for name, own in both.items():
+    words = {}
+    for name, table in tables.items():
+        own = table.set_index("dose")
         told = [f"{interval_text(row.effect, row.low, row.high)}, {row.word}" for row in own.itertuples()]
-        found[name] = pd.Series(told, own.index)
-    seen, groups = (own["word"].reindex(found.index) for own in both.values())
-    there = seen.where(seen != "contradicted", groups)
-    outcome = there.map({"no association": "hidden", "contradicted": "gone"}).fillna("undecided")
+        found[name], words[name] = pd.Series(told, own.index), own["word"]
+    each = pd.DataFrame(words).reindex(found.index)
+    hidden = each.isin(["no association", "supported"]).any(axis=1)
+    outcome = hidden.map({True: "hidden", False: "undecided"}).mask((each == "contradicted").all(axis=1), "gone")
     return found.assign(outcome=outcome.where(found["Q"] <= q[0] - FALLEN, "")).reset_index()
+
+
+def same_size_verdicts(table: pd.DataFrame) -> pd.DataFrame:
+    """Verdicts on `SAME_SIZE` at every coefficient of one data set, corrected over all of them.
+
+    Args:
+        table: of the experiment *class-groups*, rows of one data set.
+
+    Returns:
+        Rows of :func:`lesion_verdicts`, with the coefficient as `dose`.
+    """
+    found = lesion_verdicts(table[table["condition"] != "none"], questions={"same size": SAME_SIZE})
+    return found.assign(dose=found["condition"].str.partition(":")[2].astype(float)).sort_values("dose")
 
 
 def ways_to_silence(table: pd.DataFrame) -> pd.DataFrame:

@@ -35,7 +35,16 @@ if TYPE_CHECKING:
 
     from nbutils.capturing.silencing import ClassAccuracy
 
-__all__ = ["Subject", "class_group_rows", "class_groups", "control_sets", "lesion_rows", "set_rows", "units"]
+__all__ = [
+    "Subject",
+    "class_group_rows",
+    "class_groups",
+    "control_sets",
+    "lesion_rows",
+    "same_size_rows",
+    "set_rows",
+    "units",
+]
 
 Sets = Mapping[str, Sequence[tuple[np.ndarray, int]]]  # kind -> draws of neurons, each with the class that it prefers
 Groups = list[tuple[int, int, Sets]]  # number, preferred class, and a set of neurons with all that it is held against
@@ -237,11 +246,7 @@ def class_groups(subject: Subject, rules: LesionRules = LESION_RULES) -> Groups:
         every large community: `community`; and where its class has a group, `cut by layer` and `class cut by layer`,
         community and group cut down to as many neurons of each layer.
     """
-    look, rng = subject.look, np.random.default_rng(subject.look.seed)
-    names = np.unique(look.labels)
-    preferred = names[subject.means.argmax(axis=0)]
-    members = {int(name): np.flatnonzero(subject.active & (preferred == name)) for name in names}
-    members = {name: own for name, own in members.items() if len(own) >= rules.least}
+    look, rng, members = subject.look, np.random.default_rng(subject.look.seed), _class_members(subject, rules)
     alike = np.column_stack([subject.rates, subject.selectivity])
     groups: Groups = []
     for name, own in members.items():
@@ -287,21 +292,58 @@ def _effect(subject: Subject, chosen: np.ndarray, preferred: int, there: int, si
     }
 
 
+def _class_members(subject: Subject, rules: LesionRules) -> dict[int, np.ndarray]:
+    names = np.unique(subject.look.labels)
+    preferred = names[subject.means.argmax(axis=0)]
+    members = {int(name): np.flatnonzero(subject.active & (preferred == name)) for name in names}
+    return {name: own for name, own in members.items() if len(own) >= rules.least}
+
+
+def same_size_rows(subject: Subject, unpushed: Subject, rules: LesionRules = LESION_RULES) -> list[dict[str, Any]]:
+    """Class groups of two networks of one kind, cut down to as many neurons of each layer.
+
+    Args:
+        subject: a network that something was done to.
+        unpushed: one of the same layers to which it was not.
+        rules: the least size of a group, also after it was cut, and how many draws.
+
+    Returns:
+        Two rows for every class with a group in both, like those of :func:`set_rows`: `same size`, of the first, and
+        `same size, unpushed`.
+    """
+    rng, rows = np.random.default_rng(subject.look.seed), []
+    ours, theirs = (_class_members(one, rules) for one in (subject, unpushed))
+    for name in sorted(ours.keys() & theirs.keys()):
+        pairs = [cut_alike(ours[name], theirs[name], rng, subject.look.layers) for _ in range(rules.draws)]
+        if len(pairs[0][0]) >= rules.least:
+            for kind, one, side in (("same size", subject, 0), ("same size, unpushed", unpushed, 1)):
+                found = _averaged(one, [(pair[side], name) for pair in pairs], {}, name, "zero")
+                rows.append({"kind": kind, "number": name, "silence": "zero", **found})
+    return rows
+
+
 def class_group_rows(trial: Trial) -> list[dict[str, Any]]:
-    """The same with the sets of :func:`class_groups`.
+    """The same with the sets of :func:`class_groups`, and for a pushed network those of :func:`same_size_rows`.
 
     Args:
         trial: one network.
     """
-    return lesion_rows(trial, class_groups)
+
+    def rows(subject: Subject) -> list[dict[str, Any]]:
+        found = set_rows(subject, made=class_groups)
+        if trial.run.penalty != "none":
+            found += same_size_rows(subject, _subject(run_once(trial.run.model_copy(update={"penalty": "none"}))))
+        return found
+
+    return lesion_rows(trial, rows)
 
 
-def lesion_rows(trial: Trial, made: Callable[[Subject, LesionRules], Groups] | None = None) -> list[dict[str, Any]]:
+def lesion_rows(trial: Trial, rows: Callable[[Subject], list[dict[str, Any]]] = set_rows) -> list[dict[str, Any]]:
     """The rows of a network, trained where the store lacks it.
 
     Args:
         trial: one network.
-        made: gives the sets, see :func:`set_rows`.
+        rows: gives those of its sets.
 
     Returns:
         What :func:`nbutils.experiments.trials.trial_facts` says, `degenerate`, and `accuracy` on the `images` on which
@@ -318,7 +360,7 @@ def lesion_rows(trial: Trial, made: Callable[[Subject, LesionRules], Groups] | N
         subject = _subject(run)
         facts |= {"degenerate": float(is_degenerate(subject.look)), "images": len(subject.labels)}
         facts["accuracy"] = float(np.average(subject.whole, weights=np.bincount(subject.labels)))
-        return [facts | row for row in set_rows(subject, made=made)]
+        return [facts | row for row in rows(subject)]
 
 
 def _subject(run: Run, rules: LesionRules = LESION_RULES) -> Subject:

@@ -1,5 +1,7 @@
 """Lesions: sets that are what they say, effects worked out by hand, verdicts on worlds whose truth is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -33,6 +35,7 @@ from nbutils.experiments.lesions import (
     pushed_effects,
     pushed_outcomes,
     pushed_trials,
+    same_size_verdicts,
     set_differences,
     specificities,
     ways_to_silence,
@@ -43,6 +46,7 @@ from nbutils.experiments.silenced_sets import (
     class_groups,
     control_sets,
     lesion_rows,
+    same_size_rows,
     set_rows,
 )
 from nbutils.own.lesions import lesion
@@ -458,13 +462,47 @@ def test_class_groups_of_the_networks_of_both_experiments():
     }
 
 
-def test_what_is_away_is_gone_or_hidden_by_both_words():
-    doses = [-4.0, -3.0, -2.0, -1.0, 1.0]
+def test_what_is_away_is_gone_or_hidden_by_three_words():
+    doses = [-5.0, -4.0, -3.0, -2.0, -1.0, 1.0]
+    less, as_before, more = "contradicted", "no association", "supported"
+    every = [
+        [less, less, as_before, "undecided", less, less],  # communities
+        [less, as_before, less, less, less, less],
+        [less, less, less, less, more, less],
+    ]
     rows = pd.DataFrame({"dose": doses, "effect": -0.5, "low": -0.6, "high": -0.4})
-    seen = rows.assign(word=["contradicted", "contradicted", "no association", "undecided", "contradicted"])
-    groups = rows.assign(word=["contradicted", "no association", "contradicted", "contradicted", "contradicted"])
-    q = pd.Series({**dict.fromkeys(doses[:4], 0.5), 0.0: 0.7, 1.0: 0.61})
-    found = pushed_outcomes(seen, groups, q)
-    assert found["outcome"].tolist() == ["gone", "hidden", "hidden", "undecided", ""]
+    q = pd.Series({**dict.fromkeys(doses[:5], 0.5), 0.0: 0.7, 1.0: 0.61})
+    found = pushed_outcomes(*(rows.assign(word=words) for words in every), q)
+    assert found["outcome"].tolist() == ["gone", "hidden", "hidden", "undecided", "hidden", ""]
     assert found["communities"].iloc[0] == f"{interval_text(-0.5, -0.6, -0.4)}, contradicted"
     assert found["dose"].tolist() == doses
+
+
+def test_class_groups_of_two_networks_are_cut_to_the_same_layers():
+    """Planted neurons are all that a class is read from, so that a share of them takes what the others do not give."""
+    subject, other = planted_subject(), planted_subject()
+    table = pd.DataFrame(same_size_rows(subject, other))
+    assert sorted(table["kind"]) == ["same size"] * 2 + ["same size, unpushed"] * 2
+    wide = table.pivot_table(index="number", columns="kind", values=["size", "specificity"])
+    assert (wide["size"]["same size"] == wide["size"]["same size, unpushed"]).all()
+    assert table["draws"].unique().tolist() == [LESION_RULES.draws]
+    with torch.no_grad():
+        other.network[2].weight.zero_()  # nothing is read any more, so nothing can be lost
+    table = pd.DataFrame(same_size_rows(subject, Subject(other.look, ["1"], other.network, other.inputs, other.labels)))
+    lost = table.groupby("kind")["specificity"].mean()
+    assert lost["same size, unpushed"] == 0 < lost["same size"]
+
+
+def test_a_pushed_network_is_held_against_its_own_seed_at_the_same_size():
+    trial = pushed_trials(["digits"], 1)[1]
+    trial = replace(trial, run=trial.run.model_copy(update={"epochs": 2, "model": "mlp:96-48"}))
+    table = pd.DataFrame(class_group_rows(trial))
+    same = table[table["kind"] == "same size"].set_index("number")
+    unpushed = table[table["kind"] == "same size, unpushed"].set_index("number")
+    assert len(same) > 3
+    assert (same["size"] == unpushed["size"]).all()
+    assert (same["size"] >= LESION_RULES.least).all()
+    assert (same["specificity"] != unpushed["specificity"]).any()
+    verdicts = same_size_verdicts(pd.concat([table.assign(seed=seed) for seed in range(8)]))
+    assert verdicts[["dose", "networks"]].to_numpy().tolist() == [[-3, 8]]
+    assert verdicts["effect"].item() == pytest.approx((same["specificity"] - unpushed["specificity"]).mean())
