@@ -51,7 +51,7 @@ def hero_caption(data: dict[str, Any]) -> str:
     first, second, last = (epochs[n] for n in (0, 1, -1))
     best = max(range(len(epochs)), key=lambda n: epochs[n]["accuracy"])
     _require_finding(epochs)
-    point = "The first epoch sorts the neurons by class; later ones raise accuracy, and not modularity."
+    point = "The first epoch sorts the neurons by class; later ones add a little accuracy at best, and no modularity."
     return (
         f"<strong>{point}</strong> Modularity Q goes from {first['modularity']:.2f} to {second['modularity']:.2f} with "
         f"the first epoch, and falls to {last['modularity']:.2f} by epoch {len(epochs) - 1}, while test accuracy goes "
@@ -78,7 +78,7 @@ def _require_finding(epochs: Sequence[dict[str, Any]]) -> None:
     held = {
         "Q rises in the first epoch": q[1] > q[0],
         "Q falls afterwards": q[-1] < q[1],
-        "accuracy rises further": max(accuracy) > accuracy[1],
+        "accuracy rises further, by a little": 0 < max(accuracy) - accuracy[1] < 0.05,
         "class preference explains Q": epochs[-1]["classes"] >= q[-1] > epochs[-1]["chance"],
     }
     if wrong := [words for words, holds in held.items() if not holds]:

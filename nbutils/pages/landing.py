@@ -13,6 +13,7 @@ import pandas as pd
 from nbutils.evaluation.words import WORDS
 from nbutils.pages.answering import Found, digits_of
 from nbutils.pages.figures import forest
+from nbutils.second.answers import Answer
 from nbutils.study.conclusions import active_sentence, active_verdicts
 from nbutils.study.hypotheses import MAIN_TESTS, Evidence, headline, is_prespecified
 from nbutils.study.results import Results
@@ -49,14 +50,15 @@ def answer_text(found: Sequence[Found]) -> str:
 
 SENTENCES = """\
 1. **{headline_1}** On {names} the graph of a trained network is more modular than firing rates alone would make it,
-   by {chance} ({chance_words}); once neurons that prefer the same true and predicted class are allowed for, {beyond}
-   is left ({beyond_words}).
+   by {chance} ({chance_words}), of which training adds {training} ({training_words}); once neurons that prefer the
+   same true and predicted class are allowed for, {beyond} is left ({beyond_words}).
 2. **{headline_2}** Among networks with clean labels and different settings, its rank correlation with accuracy is {q}
    ({q_words}).
 3. **{headline_3}** For the paper's binned entropy that correlation is {binned} ({binned_words}), for the joint entropy
    of neurons {blocks} ({blocks_words}).
-4. **{headline_4}** Modularity explains {added} more of the variance of performance than cheaper measures do
-   ({added_words}); of all {count} measures the strongest is *{first}*, with a rank correlation of {strength}.
+4. **{headline_4}** Beyond cheaper measures, modularity explains {added} more of the variance of performance
+   ({added_words}), the entropies {entropies} ({entropies_words}); of all {count} measures the strongest is *{first}*,
+   with a rank correlation of {strength}.
 5. **{headline_5}** The area under the curve for "a quarter or more of the labels are wrong" is {noise} for modularity
    on average, and {least} on {hardest}; {many} of {tried} measures reach {noticed} or more."""
 # Opening of each sentence: where all data sets say "supported", where none does, where some do.
@@ -68,7 +70,7 @@ HEADLINES = {
     ),
     "entropy": (
         "Entropy falls as performance rises.",
-        "Entropy is nowhere shown to fall as performance rises.",
+        "Between networks, entropy is nowhere shown to fall as performance rises.",
         "One entropy or the other falls as performance rises on some data sets.",
     ),
     "noise": (
@@ -92,13 +94,16 @@ def _sentences(studies: Sequence[Found]) -> list[str]:
     own = boards[boards["measure"] == "modularity"].set_index("dataset")["detects"].dropna()
     asked = {
         "chance": "H1 beyond chance",
+        "training": "H1 by training",
         "beyond": "H1 beyond class preference",
         "q": "H2 performance",
         "binned": "H3 performance, binned entropy",
         "blocks": "H3 performance, block entropy",
         "added": "H2 added",
+        "entropies": "H3 added",
     }
-    filled = {name: _span(studies, question, 3 if name == "added" else 2) for name, question in asked.items()}
+    fine = "added", "entropies"
+    filled = {name: _span(studies, question, 3 if name in fine else 2) for name, question in asked.items()}
     filled |= {f"{name}_words": _words(studies, question) for name, question in asked.items()}
     filled |= {
         "names": _names([one for one in studies if asked["chance"] in one.answers]),
@@ -140,19 +145,23 @@ def _names(studies: Sequence[Found]) -> str:
     return f"{', '.join(titles[:-1])} and {titles[-1]}" if len(titles) > 1 else "".join(titles)
 
 
-def _values(studies: Sequence[Found], question: str) -> list[float]:
-    return [one.answers[question].estimate.value for one in studies if question in one.answers]
+def _answers(studies: Sequence[Found], question: str) -> list[Answer]:
+    """Of all data sets, to a question by its name, or to all whose names begin so."""
+    return [
+        a for one in studies for name, a in one.answers.items() if name == question or name.startswith(f"{question},")
+    ]
 
 
 def _span(studies: Sequence[Found], question: str, digits: int = 2) -> str:
     """From the smallest to the largest estimate."""
-    ends = [format_number(end(values), digits) for end in (min, max) if (values := _values(studies, question))]
+    values = [answer.estimate.value for answer in _answers(studies, question)]
+    ends = [format_number(end(values), digits) for end in (min, max) if values]
     return "–" if not ends else ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
 def _words(studies: Sequence[Found], question: str) -> str:
     """How many data sets got which word, and where the amended rules have others, those too."""
-    answers = [one.answers[question] for one in studies if question in one.answers]
+    answers = _answers(studies, question)
     ways = [Counter(words) for words in ([a.word for a in answers], [a.amended_word for a in answers])]
     told = [", ".join(f"*{word}* on {way[word]}" for word in WORDS if way[word]) for way in ways]
     fixed = f"{told[0]} of {len(answers)}" if answers else "not asked yet"
