@@ -47,7 +47,7 @@ CHOICES: Mapping[str, Choice] = {
     "dense": Choice("density 10 %", _spec(density=0.1)),
     "coarse": Choice("resolution 0.5", _spec(resolution=0.5)),
     "fine": Choice("resolution 2", _spec(resolution=2.0)),
-    "positive": Choice("firing is any activation above 0", _spec(), lambda look: look.positive),
+    "positive": Choice("firing at any activation above 0", _spec(), lambda look: look.positive),
     "training": Choice("on training images", _spec(), training=True),
 }
 

@@ -118,8 +118,11 @@ def plainly(verdicts: pd.DataFrame, where: Mapping[tuple[str, str], str]) -> str
     gains = verdicts[(verdicts["labels"] != "true") & (verdicts["low"] > 0) & (verdicts["adjusted"] <= ALPHA)]
     if count := len(gains):
         more = int((gains["beyond_usual_low"] > 0).sum())
+        rest = "the rest is regularisation" if more < count else "none is mere regularisation"
         told.append(
-            f"Of gains with redrawn labels, {more} of {count} exceed usual regularisers; the rest is regularisation."
+            f"Of gains with redrawn labels, {more} of {count} exceed usual regularisers; {rest}."
+            if more
+            else "No gain with redrawn labels exceeds those of usual regularisers: all are regularisation."
         )
     return " ".join(told)
 
@@ -323,7 +326,7 @@ def told_elsewhere(shares: pd.DataFrame) -> str:
     blind = shares[~(shares["least"] >= HALF)]
     told = f"{len(shares) - len(blind)} of {len(shares)} other measures see at least half of every shift"
     each = [f"{r.Index} ({r.least:.0%} to {r.most:.0%} of it; Q {r.before:.2f} before)" for r in blind.itertuples()]
-    return f"{told}, all but {_listed(each)}" if each else told
+    return f"{told}; not with {_listed(each)}" if each else told
 
 
 def mediations(

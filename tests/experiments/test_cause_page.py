@@ -36,8 +36,8 @@ BOTH = "MNIST (true labels) and MNIST (40 % redrawn)"
                 f"Accuracy follows {ONE} on {BOTH}, pushed up and down: a cause.",
                 f"Accuracy follows modularity of a learned partition on {BOTH}, pushed up and down: a cause.",
                 f"Accuracy does not follow entropy of firing on {BOTH}",
-                "0 of 6 other measures see at least half of every shift, all but density 2 % (40% to 40% of it",
-                "Of gains with redrawn labels, 1 of 1 exceed usual regularisers; the rest is regularisation.",
+                "0 of 6 other measures see at least half of every shift; not with density 2 % (40% to 40% of it",
+                "Of gains with redrawn labels, 1 of 1 exceed usual regularisers; none is mere regularisation.",
             ],
         ),
         pytest.param(

@@ -65,7 +65,7 @@ def test_sentences_follow_the_verdicts(cause_world):
     assert second == "Neither a cause nor a by-product: modularity of communities on A and B (up: contradicted; " + (
         "down: contradicted)"
     )
-    assert third == "Of gains with redrawn labels, 1 of 1 exceed usual regularisers; the rest is regularisation."
+    assert third == "Of gains with redrawn labels, 1 of 1 exceed usual regularisers; none is mere regularisation."
 
 
 def test_both_directions_stand_side_by_side(cause_world):
