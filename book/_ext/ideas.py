@@ -69,10 +69,10 @@ def communities_picture() -> str:
     best, one, against = (exact_modularity(*arithmetic(graph, labels)) for labels in GROUPINGS.values())
     caption = (
         "<strong>Q is the share of edges inside groups, less the share that the neurons' strengths alone would put "
-        "there.</strong> The same ten neurons three times; colour is the group, broken lines are edges between "
-        f"groups. Two groups have Q = {_decimal(best)}; one group of all has {_decimal(one)} whatever the graph; "
-        f"groups against the edges have {_decimal(against)}. The strength of a group is the sum of its neurons' "
-        "edges, one between groups counted once for each."
+        "there.</strong> The same ten neurons three times, numbered from 0 as in the code below; colour is the group, "
+        f"broken lines are edges between groups. Two groups have Q = {_decimal(best)}; one group of all has "
+        f"{_decimal(one)} whatever the graph; groups against the edges have {_decimal(against)}. The strength of a "
+        "group is the sum of its neurons' edges, one between groups counted once for each."
     )
     alt = f"A graph of ten neurons in two clusters of five with {len(BRIDGES)} edges between them: {'; '.join(told)}."
     return drawing.figure("communities", panels, caption, alt)
@@ -85,12 +85,10 @@ def _grouped(labels: Sequence[int]) -> str:
         parts.append(
             drawing.line(*PLACES[i], *PLACES[j], f"edge strong tone-{labels[i]}" if same else "edge between", 2)
         )
-    for (x, y), label in zip(PLACES, labels, strict=True):
-        parts.append(
-            drawing.circle(x, y, 10, f"neuron tone-{label}")
-            if not label
-            else drawing.rect(x - 9, y - 9, 18, 18, "neuron tone-1")
-        )
+    for number, ((x, y), label) in enumerate(zip(PLACES, labels, strict=True)):
+        kind = f"neuron tone-{label}"
+        shape = drawing.rect(x - 10, y - 10, 20, 20, kind) if label else drawing.circle(x, y, 11, kind)
+        parts.append(shape + drawing.text(x, y + 4.5, number, "inside", size=12))
     return "".join(parts)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -32,6 +32,7 @@ WIDEST = 22  # letters of the name of an axis on one line, about as many as a ph
 MOST_COLUMNS = 12  # of a map of cells, whose names and numbers a phone can show
 MOST = 12  # panels that can be read one after the other; more, such as small images, stay a sheet
 MOST_ROWS, MOST_CELLS = 3000, 1500  # of a table that travels inside a page; of a map, above which it is a picture
+ASIDE = 0.4  # how far from the place of a name, a whole number, a dot may be moved and still bears it
 HEAD = ("panel", "kind", "series", "x", "y")
 
 
@@ -170,9 +171,10 @@ def figure_csv(figure: Figure) -> str:
         figure: as it is shown.
 
     Returns:
-        CSV with the columns panel (its title, or its number), kind, series (as in the legend), x and y; a place with a
-        name, such as a data set, is given by its name. An interval is two rows, a band its corners. Empty if nothing
-        but pictures is drawn, or more than fits into a page.
+        CSV with the columns panel (its title or that of its column, with the name of its y axis where others have the
+        same; or its number), kind, series (as in the legend), x and y; a place with a name, such as a data set, is
+        given by its name, also where dots are moved aside a little. An interval is two rows, a band its corners.
+        Empty if nothing but pictures is drawn, or more than fits into a page.
 
     Examples:
         >>> axes = Figure().subplots()
@@ -184,8 +186,7 @@ def figure_csv(figure: Figure) -> str:
     """
     rows, legend = [], _legend(figure)
     panels = [axes for axes in figure.axes if not hasattr(axes, "_colorbar")]
-    for number, axes in enumerate(panels, 1):
-        title = axes.get_title(loc="left") or axes.get_title() or str(number)
+    for title, axes in zip(_titles(panels), panels, strict=True):
         rows += [(title, *row) for row in _rows(axes, legend)]
     if len(rows) > MOST_ROWS:
         rows = [row for row in rows if row[1] != "band"]
@@ -194,6 +195,20 @@ def figure_csv(figure: Figure) -> str:
     buffer = io.StringIO()
     csv.writer(buffer).writerows([HEAD, *rows])
     return buffer.getvalue()
+
+
+def _titles(panels: Sequence[Axes]) -> list[str]:
+    above: dict[Any, str] = {}
+    found = []
+    for axes in panels:
+        place = axes.get_subplotspec()
+        own = axes.get_title(loc="left") or axes.get_title()
+        found.append(own or above.get(place and place.colspan, ""))
+        if own:
+            above.setdefault(place and place.colspan, own)
+    told = [f"{title}: {axes.get_ylabel()}".strip(": ") for title, axes in zip(found, panels, strict=True)]
+    found = [title if found.count(title) == 1 else more for title, more in zip(found, told, strict=True)]
+    return [title if title and found.count(title) == 1 else str(n) for n, title in enumerate(found, 1)]
 
 
 def _legend(figure: Figure) -> dict[str, str]:
@@ -281,4 +296,5 @@ def _is_number(text: str) -> bool:
 
 
 def _named(value: float, names: dict[float, str]) -> str:
-    return names.get(value) or f"{float(value):.6g}"
+    near = round(value) if abs(value - round(value)) < ASIDE else value
+    return names.get(value) or names.get(near) or f"{float(value):.6g}"

@@ -56,6 +56,21 @@ def test_panels_that_share_an_axis_or_a_legend_share_its_names():
     assert ("2", "dot", "", "3", "KMNIST") in found, "what no legend names has no name"
 
 
+def test_dots_beside_their_row_bear_its_name_and_panels_their_column():
+    figure = Figure()
+    axes = figure.subplots(2, 2)
+    axes[0, 0].set_title("MNIST")
+    axes[0, 1].set_title("KMNIST")
+    for row, name in enumerate(("Q", "entropy")):
+        for panel in axes[row]:
+            panel.set_ylabel(name)
+            panel.set_yticks([0, 1], ["community", "random"])
+            panel.scatter([0.5, 0.6], [0.18, 0.88])
+    rows = table(figure)
+    assert set(rows["panel"]) == {"MNIST: Q", "KMNIST: Q", "MNIST: entropy", "KMNIST: entropy"}
+    assert rows["y"].tolist() == ["community", "random"] * 4
+
+
 def test_cells_of_a_map_bear_the_names_of_its_rows():
     axes = Figure().subplots()
     axes.imshow([[0.25, 1], [2, 3]])
