@@ -80,7 +80,7 @@ HEADLINES = {
     ),
     "added": (
         "Both add to cheaper measures.",
-        "Neither adds anything to cheaper measures that matters.",
+        "Neither is shown to add anything that matters to cheaper measures.",
         "They add to cheaper measures on some data sets.",
     ),
 }
