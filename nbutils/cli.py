@@ -347,13 +347,14 @@ def add_lesion_command(commands: argparse._SubParsersAction) -> None:
 def _lesion(options: argparse.Namespace) -> int:
     from nbutils.own.images import load_images
     from nbutils.own.lesions import lesion
-    from nbutils.own.models import load_model, load_weights
+    from nbutils.own.models import load_factory, load_weights
     from nbutils.support.provenance import provenance
 
+    _require_folder(options.into.parent)
     images = load_images(options.data)
     if images.labels is None:
         raise ValueError(f"data: {options.data} must hold labels, for effects are measured class by class")
-    model = load_model(options.model)
+    model = load_factory(options.model)()
     if options.weights:
         load_weights(model, options.weights)
     given = {name: getattr(options, name) for name in ("layers", "mean", "std", "draws")}
@@ -380,16 +381,30 @@ def _with_option(argument: str, option: str, function: Callable[..., Any], *give
         raise ValueError(re.sub(rf"^{argument}\b", option, str(error))) from error
 
 
+def _require_folder(folder: Path) -> None:
+    """Refuse a place where no folder can be, without making one.
+
+    Raises:
+        ValueError: something else is there, or it cannot be written to.
+    """
+    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise ValueError(f"--into must lie in a folder that can be written to; {there} is none")
+
+
 SUMMARY = ("neurons", "active", "modularity", "excess", "class_part", "remainder", "communities", "active_entropy")
 
 
 def _measure(options: argparse.Namespace) -> int:
     from nbutils.own.images import load_images
     from nbutils.own.measure import measure
-    from nbutils.own.models import load_model, load_weights
+    from nbutils.own.models import load_factory, load_weights
 
-    images = load_images(options.data)
-    model = load_model(options.model)
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(options.model).name).strip("-")[:80] or "model"
+    folder = options.into or Path("measured") / name
+    _require_folder(folder)  # before anything is measured
+    images, factory = load_images(options.data), load_factory(options.model)
+    model = factory()
     if options.weights:
         load_weights(model, options.weights)
     print(f"{options.model}, {options.weights.name if options.weights else 'as the factory makes it'}; {images.source}")
@@ -407,6 +422,7 @@ def _measure(options: argparse.Namespace) -> int:
             examples=options.images,
             neurons=options.neurons,
             twins=options.twins,
+            factory=factory,
             reduce=options.reduce,
             device=options.device,
             progress=progress,
@@ -425,9 +441,11 @@ def _measure(options: argparse.Namespace) -> int:
     whole = found.table[(found.table["layer"] == found.table["layer"].iloc[-1]) & (found.table["word"] != "unknown")]
     columns = ["called", "value", "untrained_low", "untrained_high", "noise_low", "noise_high", "word"]
     print(f"\nThe whole network beside its references:\n{whole[columns].round(3).to_string(index=False)}")
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(options.model).name).strip("-")[:80] or "model"
-    folder = found.save(options.into or Path("measured") / name)
-    print(f"Tables: {folder}")
+    if about["classes"] and about["outputs"] != about["classes"]:
+        print(
+            f"\nThe network has {about['outputs']:,} outputs, the labels {about['classes']} classes: are they the same?"
+        )
+    print(f"Tables: {found.save(folder)}")
     if not options.no_page:
         from nbutils.sweeps.report import packaged_template, write_page
 

@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 SEEDS = 10
+FALLEN = 0.1  # of Q, from which on something was pushed away
 VGG: Mapping[str, Any] = {  # as in the second study of architectures
     "dataset": "cifar10-10k",
     "model": ARCHITECTURES["vgg"].model,
@@ -166,6 +167,12 @@ class LesionRules:
     images: int = 1000
     level: float = 0.95
     networks: int = 8
+
+    @property
+    def class_digest(self) -> str:
+        """The same of the rules about neurons that prefer a class."""
+        asked = {name: asdict(one) for name, one in {**CLASS_QUESTIONS, "same size": SAME_SIZE}.items()}
+        return digest_of({"rules": self.digest, "questions": asked, "fallen": FALLEN})
 
     @property
     def digest(self) -> str:
@@ -368,9 +375,6 @@ def pushed_effects(
     return found.assign(word=[_word(row) for row in found.assign(threshold=question.threshold).itertuples()])
 
 
-FALLEN = 0.1  # of Q, from which on something was pushed away
-
-
 def pushed_outcomes(communities: pd.DataFrame, groups: pd.DataFrame, same: pd.DataFrame, q: pd.Series) -> pd.DataFrame:
     """Whether what modularity saw is gone where it was pushed away, or only hidden from the graph.
 
@@ -381,7 +385,7 @@ def pushed_outcomes(communities: pd.DataFrame, groups: pd.DataFrame, same: pd.Da
         q: mean modularity by coefficient, 0 among them.
 
     Returns:
-        One row per coefficient, in order: `dose`, `Q`, the effect on all three with its interval and word, and
+        One row each, in order: `coefficient`, `Q`, the effect on all three with its interval and word, and
         `outcome`, empty where Q is not lower by 0.1 or more: "gone" where all three are contradicted; "hidden" where
         one of them is as before (no association), or supported; "undecided" where neither is so.
 
@@ -401,7 +405,7 @@ def pushed_outcomes(communities: pd.DataFrame, groups: pd.DataFrame, same: pd.Da
     each = pd.DataFrame(words).reindex(found.index)
     hidden = each.isin(["no association", "supported"]).any(axis=1)
     outcome = hidden.map({True: "hidden", False: "undecided"}).mask((each == "contradicted").all(axis=1), "gone")
-    return found.assign(outcome=outcome.where(found["Q"] <= q[0] - FALLEN, "")).reset_index()
+    return found.assign(outcome=outcome.where(found["Q"] <= q[0] - FALLEN, "")).rename_axis("coefficient").reset_index()
 
 
 def same_size_verdicts(table: pd.DataFrame) -> pd.DataFrame:

@@ -165,7 +165,7 @@ def chosen_examples(total: int, labels: Any, examples: int) -> np.ndarray:
     """Which examples are looked at: equally many of each class, or evenly spaced where there are no labels.
 
     Raises:
-        ValueError: too few, or labels that do not fit: of another length, or one class.
+        ValueError: too few, or labels that do not fit: of another length, below 0, of one class, or of too many.
 
     Examples:
         >>> chosen_examples(100, None, 20)[:3].tolist()
@@ -177,8 +177,12 @@ def chosen_examples(total: int, labels: Any, examples: int) -> np.ndarray:
         return np.linspace(0, total, min(examples, total), endpoint=False).astype(np.int64)
     if len(labels) != total:
         raise ValueError(f"labels must be one for each of {total} images, received {len(labels)}")
-    if len(np.unique(labels)) < 2:
+    if (classes := len(np.unique(labels))) < 2:
         raise ValueError("labels must hold at least two classes, received one; without labels, give none")
+    if np.min(labels) < 0:
+        raise ValueError(f"labels must be numbers of classes from 0 on, received {np.min(labels)}")
+    if 2 * classes > total:
+        raise ValueError(f"labels must have two images of a class on average, received {classes} classes of {total}")
     return np.sort(balanced_indices(labels, min(examples, total), "examples"))
 
 

@@ -25,7 +25,7 @@ from nbutils.data.datasets import probe_halves
 from nbutils.graphs import activation_pattern_graph
 from nbutils.measures import MeasureSpec, measure_matched
 from nbutils.own.images import LEAST, StoredRows, as_inputs, chosen_examples, expected, noise_like
-from nbutils.own.models import as_module, untrained_twin
+from nbutils.own.models import as_module, draws_all, untrained_twin
 from nbutils.runs.looks import AnyLook
 from nbutils.second.candidates import CANDIDATES, Candidate
 from nbutils.second.questions import PROTOCOL
@@ -134,6 +134,7 @@ def measure(
     examples: int = 2000,
     neurons: int = 512,
     twins: int = 5,
+    factory: Callable[[], nn.Module] | None = None,
     reduce: str = "mean",
     layout: Any = "auto",
     device: str = "cpu",
@@ -143,7 +144,7 @@ def measure(
     """Communities, entropies and baselines of any network, with what untrained twins and noise would give.
 
     Every number is taken on all images and on two halves of them, on graphs of equally many active neurons; beside it
-    stand the same number of twins that were never trained (weights drawn anew by each layer's own initialiser), and of
+    stand the same number of twins that were never trained (see :func:`nbutils.own.models.untrained_twin`), and of
     the network on noise with the images' mean and deviation. A number is called above or below these references only if
     both halves are beyond all of them.
 
@@ -163,6 +164,9 @@ def measure(
         examples: images looked at, at most, equally many of each class; from 20 on.
         neurons: how many active neurons graphs are drawn down to, at most; from 32 on.
         twins: untrained twins, from 1 to 1,000.
+        factory: makes a fresh model of the kind without arguments, such as the model's class. Where it draws all
+            weights at random, it makes the twins; else each layer draws its own by `reset_parameters`, which may differ
+            from how the model began.
         reduce: "mean" or "max" over positions or tokens.
         layout: where a layer's type does not tell how its output is read, see
             :func:`nbutils.capturing.layouts.read_layers`.
@@ -194,7 +198,10 @@ def measure(
     chosen = chosen_examples(len(images), classes, examples)
     kept = (images if isinstance(images, torch.Tensor | StoredRows) else np.asarray(images))[chosen]
     inputs, how = as_inputs(own, kept, mean, std)
+    if bool((inputs == inputs[:1]).all()):
+        raise ValueError(f"images must differ, received {len(inputs)} that are all alike")
     classes = None if classes is None else classes[chosen]
+    fresh = factory if factory is not None and draws_all(factory, own) else None
     where = resolve_device(device)
     before = next((one.device for one in own.parameters()), torch.device("cpu"))
     own.to(where)
@@ -203,7 +210,7 @@ def measure(
         names = [one.name for one in looker.proposed]
         networks: list[tuple[str, Callable[[], AnyLook]]] = [("own", lambda: looker.look(own, inputs))]
         networks += [
-            (f"untrained {k}", lambda k=k: looker.look(untrained_twin(own, inputs, seed + k), inputs))
+            (f"untrained {k}", lambda k=k: looker.look(untrained_twin(own, inputs, seed + k, fresh), inputs))
             for k in range(twins)
         ]
         networks.append(("noise", lambda: looker.look(own, noise_like(inputs, seed))))
@@ -247,6 +254,7 @@ def measure(
             "accuracy": accuracy,
             "outputs": outputs,
             "twins": twins,
+            "twins_made_by": "the factory" if fresh else "each layer's reset_parameters",
             "noise": "normal noise with the mean and deviation of each channel",
             "density": PROTOCOL.density,
             "seed": seed,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib
 import importlib.util
 import json
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +28,21 @@ TOLD = 5  # names in a message
 BATCH = 256  # examples on which batch normalisation is set at a time
 
 
-def load_model(name: str) -> nn.Module:
-    """The model that a factory makes.
+def load_factory(name: str) -> Callable[[], nn.Module]:
+    """What makes models of a kind.
 
     Args:
         name: `package.module:factory`; `torchvision:resnet18`, any model of `torchvision.models`, with fresh weights;
             or `path/to/file.py:factory`. A factory is a function without arguments, or a class. Its code is run.
 
     Returns:
-        The model, in evaluation mode.
+        A function that makes a model. It raises `ValueError` where the factory fails, or gives no PyTorch module.
 
     Raises:
-        ValueError: no such module, no such factory in it (names the nearest), or it gave no PyTorch module.
+        ValueError: no such module, or no such factory in it (names the nearest).
 
     Examples:
-        >>> type(load_model("torch.nn:Identity")).__name__
+        >>> type(load_factory("torch.nn:Identity")()).__name__
         'Identity'
     """
     where, _, factory = name.rpartition(":")
@@ -52,12 +53,17 @@ def load_model(name: str) -> nn.Module:
     module = _module(where, name)
     if not callable(make := getattr(module, factory, None)):
         raise ValueError(f"model: {where} has no factory {factory!r}{nearest(factory, dir(module))}")
-    try:
-        model = make()
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"model: {factory}() of {where} failed, it is called without arguments: {reason}") from error
-    return as_module(model)
+
+    def made() -> nn.Module:
+        try:
+            model = make()
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            told = f"model: {factory}() of {where} failed, it is called without arguments: {reason}"
+            raise ValueError(told) from error
+        return as_module(model)
+
+    return made
 
 
 def _module(where: str, name: str) -> Any:
@@ -65,6 +71,8 @@ def _module(where: str, name: str) -> Any:
         with needed_for("this model"):
             torchvision_datasets()
             return importlib.import_module("torchvision.models")
+    with contextlib.suppress(ImportError, RuntimeError):
+        torchvision_datasets()  # a torchvision for other hardware than PyTorch's can be imported only in this way
     try:
         if not where.endswith(".py"):
             return importlib.import_module(where)
@@ -171,11 +179,42 @@ def _state(path: Path) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def untrained_twin(model: nn.Module, inputs: Any, seed: int) -> nn.Module:
+def draws_all(factory: Callable[[], nn.Module], model: nn.Module) -> bool:
+    """Whether a factory makes models of a model's architecture and draws all their weights at random.
+
+    One that reads weights from somewhere, all or some, does not: two calls then give the same numbers.
+
+    Args:
+        factory: makes a model anew.
+        model: what it is asked about.
+
+    Examples:
+        >>> draws_all(lambda: nn.Linear(2, 3), nn.Linear(2, 3)), draws_all(lambda: nn.Linear(2, 2), nn.Linear(2, 3))
+        (True, False)
+    """
+    drawn = [_made(factory, seed).state_dict() for seed in (0, 1)]
+    shapes = {name: one.shape for name, one in model.state_dict().items()}
+    if any({name: one.shape for name, one in state.items()} != shapes for state in drawn):
+        return False
+    names = [name for name, one in model.named_parameters() if one.is_floating_point() and one.numel() > 1]
+    pairs = [(drawn[0][name].float(), drawn[1][name].float()) for name in names]
+    return all(bool((first != second).any()) or bool((first == first.flatten()[0]).all()) for first, second in pairs)
+
+
+def _made(factory: Callable[[], nn.Module], seed: int) -> nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return as_module(factory())
+
+
+def untrained_twin(
+    model: nn.Module, inputs: Any, seed: int, factory: Callable[[], nn.Module] | None = None
+) -> nn.Module:
     """The same architecture with weights drawn anew.
 
-    Every module that can draw its weights does so by its own `reset_parameters`. Parameters that no module can draw
-    are drawn from a normal distribution with the mean and deviation that they have. Batch normalisation then learns the
+    Where a factory makes models of the kind, it makes the twin, as the model itself began. Without one, every module
+    that can draw its weights does so by its own `reset_parameters`, and parameters that no module can draw are drawn
+    from a normal distribution with the mean and deviation that they have. Batch normalisation then learns the
     mean and deviation of what it is given, as it would in the first step of training; where the model's own has never
     seen anything, and has mean 0 and variance 1, so has that of the twin.
 
@@ -183,6 +222,7 @@ def untrained_twin(model: nn.Module, inputs: Any, seed: int) -> nn.Module:
         model: any PyTorch module; stays as it is.
         inputs: examples as the model takes them, on which batch normalisation is set.
         seed: of the draw.
+        factory: makes models with weights at random, see :func:`draws_all`.
 
     Returns:
         The twin, in evaluation mode.
@@ -193,9 +233,25 @@ def untrained_twin(model: nn.Module, inputs: Any, seed: int) -> nn.Module:
         >>> bool((twin[0].weight == model[0].weight).all()), twin[0].weight.shape == model[0].weight.shape
         (False, True)
     """
-    twin = copy.deepcopy(model)
-    norms = [one for one in twin.modules() if isinstance(one, nn.modules.batchnorm._BatchNorm)]
-    norms = [one for one in norms if one.running_mean is not None and _has_learned(one)]
+    learned = [name for name, one in model.named_modules() if isinstance(one, NORM) and _has_learned(one)]
+    if factory is None:
+        twin = copy.deepcopy(model)
+        _draw_by_modules(twin, seed)
+    else:
+        like = next(model.parameters(), torch.zeros(1))
+        twin = _made(factory, seed).to(like.device, like.dtype)
+    if norms := [twin.get_submodule(name) for name in learned]:
+        with torch.no_grad(), evaluating(twin):
+            for norm in norms:
+                norm.train()
+                norm.momentum, norm.num_batches_tracked = None, torch.zeros_like(norm.num_batches_tracked)
+            feed, whole = Feeder(twin), as_batch(inputs)
+            for start in range(0, len(whole), BATCH):
+                feed(whole.rows(slice(start, start + BATCH)))
+    return twin.eval()
+
+
+def _draw_by_modules(twin: nn.Module, seed: int) -> None:
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(seed)
         drawn: set[int] = set()
@@ -208,17 +264,12 @@ def untrained_twin(model: nn.Module, inputs: Any, seed: int) -> nn.Module:
             if id(one) not in drawn and one.is_floating_point() and one.numel():
                 mean, deviation = one.float().mean(), one.float().std(correction=0)
                 one.copy_(mean + deviation * torch.randn(one.shape, device=one.device))
-        if norms:
-            with evaluating(twin):
-                for norm in norms:
-                    norm.train()
-                    norm.momentum, norm.num_batches_tracked = None, torch.zeros_like(norm.num_batches_tracked)
-                feed, whole = Feeder(twin), as_batch(inputs)
-                for start in range(0, len(whole), BATCH):
-                    feed(whole.rows(slice(start, start + BATCH)))
-    return twin.eval()
 
 
-def _has_learned(norm: nn.modules.batchnorm._BatchNorm) -> bool:
+NORM = nn.modules.batchnorm._BatchNorm
+
+
+def _has_learned(norm: Any) -> bool:
     """Whether a batch normalisation has a mean and a variance of something that it has seen."""
-    return bool(norm.running_mean.any() or (norm.running_var != 1).any())
+    there = norm.running_mean is not None
+    return there and bool(norm.running_mean.any() or (norm.running_var != 1).any())

@@ -475,7 +475,7 @@ def test_what_is_away_is_gone_or_hidden_by_three_words():
     found = pushed_outcomes(*(rows.assign(word=words) for words in every), q)
     assert found["outcome"].tolist() == ["gone", "hidden", "hidden", "undecided", "hidden", ""]
     assert found["communities"].iloc[0] == f"{interval_text(-0.5, -0.6, -0.4)}, contradicted"
-    assert found["dose"].tolist() == doses
+    assert found["coefficient"].tolist() == doses
 
 
 def test_class_groups_of_two_networks_are_cut_to_the_same_layers():

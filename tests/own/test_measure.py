@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -180,6 +181,15 @@ nn.init.constant_(DEAD[0].bias, -1e6)
         (MLP, IMAGES[:1], {}, "images must hold at least 20 examples, received 1"),
         (MLP, IMAGES, {"labels": [0, 1]}, "labels must be one for each of 40 images, received 2"),
         (MLP, IMAGES, {"labels": [4] * 40}, "labels must hold at least two classes, received one"),
+        (MLP, IMAGES, {"labels": [-1, 1] * 20}, "labels must be numbers of classes from 0 on, received -1"),
+        (
+            MLP,
+            IMAGES,
+            {"labels": range(40)},
+            "labels must have two images of a class on average, received 40 classes of",
+        ),
+        (MLP, IMAGES[:1].repeat(40, axis=0), {}, "images must differ, received 40 that are all alike"),
+        (MLP, IMAGES, {"factory": "build"}, "factory must be of type .*, received 'build'"),
         (MLP, IMAGES, {"layers": "1 relu"}, None),
         (MLP, IMAGES, {"layers": "rellu"}, "layers='rellu' matches none of the model's layers"),
         (MLP, np.abs(IMAGES) % 1, {"mean": 77, "std": 90}, "mean must be that of values from 0 to 1, received"),
@@ -274,6 +284,7 @@ def test_the_command_measures_a_network_from_a_file_and_writes_a_page(trained, t
         "page.html",
         "page.ipynb",
     }
+    assert json.loads((folder / "about.json").read_text("utf-8"))["twins_made_by"] == "the factory"
     page = (folder / "page.html").read_text("utf-8")
     assert page.count("<svg") - page.count('nb-narrow"') == 2
     assert not any(word in page for word in ('src="http', "<script", "Traceback"))
@@ -297,3 +308,25 @@ def test_refusals_of_the_command(options, message, tmp_path, monkeypatch, capsys
     assert main(["measure", *options]) == 2
     assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir()), "nothing half-written"
+
+
+@pytest.mark.parametrize("command", ["measure", "lesion"])
+def test_a_place_that_is_no_folder_is_refused_before_anything_is_measured(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yml").write_text("a: 1\n", "utf-8")
+    into = "mine.yml" if command == "measure" else "mine.yml/table.parquet"
+    assert main([command, "--model", "torch.nn:Identity", "--data", "digits", "--into", into]) == 2
+    assert "--into must lie in a folder that can be written to; mine.yml is none" in capsys.readouterr().err
+    assert Path("mine.yml").read_text("utf-8") == "a: 1\n"
+
+
+def test_outputs_that_are_not_the_classes_are_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(
+        "from torch import nn\n\n\ndef build():\n    return nn.Sequential(nn.Linear(64, 80), nn.ReLU(), "
+        "nn.Linear(80, 12))\n",
+        "utf-8",
+    )
+    options = ["measure", "--model", "mine.py:build", "--data", "digits", "--images", "60", "--twins", "1", "--no-page"]
+    assert main(options) == 0
+    assert "The network has 12 outputs, the labels 10 classes: are they the same?" in capsys.readouterr().out

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from nbutils.own.images import StoredRows, as_inputs, chosen_examples, expected, load_images, noise_like
-from nbutils.own.models import as_module, load_model, load_weights, untrained_twin
+from nbutils.own.models import as_module, draws_all, load_factory, load_weights, untrained_twin
 from nbutils.runs.models import build_model
 
 FACTORY = """
@@ -42,9 +42,14 @@ def factory(tmp_path) -> Path:
 
 
 def test_models_by_name(factory):
-    assert [type(one).__name__ for one in load_model(f"{factory}:build")] == ["Linear", "BatchNorm1d", "ReLU", "Linear"]
-    assert isinstance(load_model("torch.nn:ReLU"), nn.ReLU)
-    assert type(load_model("torchvision:resnet18")).__name__ == "ResNet"
+    assert [type(one).__name__ for one in load_factory(f"{factory}:build")()] == [
+        "Linear",
+        "BatchNorm1d",
+        "ReLU",
+        "Linear",
+    ]
+    assert isinstance(load_factory("torch.nn:ReLU")(), nn.ReLU)
+    assert type(load_factory("torchvision:resnet18")()).__name__ == "ResNet"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +66,7 @@ def test_models_by_name(factory):
 )
 def test_models_that_are_none(factory, name, message):
     with pytest.raises(ValueError, match=message):
-        load_model(name.format(factory=factory))
+        load_factory(name.format(factory=factory))()
 
 
 def test_wrappers_are_taken_off():
@@ -75,7 +80,7 @@ def test_wrappers_are_taken_off():
 @pytest.mark.parametrize("prefix", ["", "module.", "_orig_mod."])
 @pytest.mark.parametrize("kind", ["safetensors", "plain", "nested"])
 def test_weights_of_every_kind_fit(factory, tmp_path, prefix, kind):
-    saved, model = load_model(f"{factory}:build"), load_model(f"{factory}:build")
+    saved, model = load_factory(f"{factory}:build")(), load_factory(f"{factory}:build")()
     state = {f"{prefix}{name}": value for name, value in saved.state_dict().items()}
     path = tmp_path / ("w.safetensors" if kind == "safetensors" else "w.pt")
     if kind == "safetensors":
@@ -87,7 +92,7 @@ def test_weights_of_every_kind_fit(factory, tmp_path, prefix, kind):
 
 
 def test_weights_that_do_not_fit_are_named_and_change_nothing(factory, tmp_path):
-    model = load_model(f"{factory}:build")
+    model = load_factory(f"{factory}:build")()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     state = {**model.state_dict(), "extra.weight": torch.zeros(1), "3.weight": torch.zeros(9, 9)}
     del state["0.bias"]
@@ -268,3 +273,45 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
 def test_examples_are_drawn_class_by_class():
     labels = np.repeat([0, 1, 2], [60, 20, 20])
     assert np.bincount(labels[chosen_examples(100, labels, 30)]).tolist() == [10, 10, 10]
+
+
+def wide():
+    """Weights drawn otherwise than `reset_parameters` would: three times as far from 0."""
+    model = nn.Sequential(nn.Linear(50, 40), nn.ReLU(), nn.Linear(40, 3))
+    with torch.no_grad():
+        model[0].weight.mul_(3)
+    return model
+
+
+def test_a_factory_makes_the_twins_as_the_model_began():
+    model, inputs = wide(), torch.zeros(5, 50)
+    own = model[0].weight.std().item()
+    made = [untrained_twin(model, inputs, seed, wide)[0].weight.detach() for seed in (0, 0, 1)]
+    assert torch.equal(made[0], made[1])
+    assert not torch.equal(made[0], made[2])
+    assert made[0].std().item() == pytest.approx(own, rel=0.1)
+    assert untrained_twin(model, inputs, 0)[0].weight.std().item() == pytest.approx(own / 3, rel=0.1)
+
+
+def test_twins_of_a_factory_see_what_batch_normalisation_saw(factory):
+    make = load_factory(f"{factory}:build")
+    model, inputs = make(), torch.randn(256, 4) * 5 + 3
+    assert untrained_twin(model, inputs, 0, make)[1].running_mean.abs().max() == 0, "the model has seen nothing, too"
+    model.train()
+    model(inputs)
+    twin = untrained_twin(model.eval(), inputs, 0, make)
+    assert torch.allclose(twin[1].running_mean, twin[0](inputs).mean(dim=0), atol=1e-4)
+
+
+def test_a_factory_that_reads_weights_makes_no_twins():
+    kept = nn.Linear(4, 3)
+
+    def loaded():
+        model = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2))
+        model[0].load_state_dict(kept.state_dict())
+        return model
+
+    assert not draws_all(loaded, loaded()), "a part is read"
+    assert not draws_all(lambda: kept, kept)
+    assert draws_all(wide, wide())
+    assert draws_all(lambda: nn.BatchNorm1d(3), nn.BatchNorm1d(3)), "what is constant is not drawn by anybody"
