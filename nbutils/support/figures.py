@@ -30,6 +30,7 @@ __all__ = ["WIDTH", "figure_csv", "is_wide", "restacked"]
 WIDTH = 4.1  # inches; as wide as a phone shows at the size at which letters are drawn
 WIDEST = 22  # letters of the name of an axis on one line, about as many as a phone shows below a panel
 MOST_COLUMNS = 12  # of a map of cells, whose names and numbers a phone can show
+MOST_NUMBERED = 8  # of a map whose cells are wide enough for their numbers
 MOST = 12  # panels that can be read one after the other; more, such as small images, stay a sheet
 MOST_ROWS, MOST_CELLS = 3000, 1500  # of a table that travels inside a page; of a map, above which it is a picture
 ASIDE = 0.4  # how far from the place of a name, a whole number, a dot may be moved and still bears it
@@ -47,17 +48,21 @@ def is_wide(figure: Figure) -> bool:
     """
     panels = _panels(figure)
     pictures = len(panels) > 1 and not any(axes.axison for axes in panels)
-    named = [axes.xaxis for axes in panels if isinstance(axes.xaxis.get_major_locator(), FixedLocator)]
-    columns = max((len(axis.get_ticklocs()) for axis in named), default=0)
+    columns = max(map(_named_columns, panels), default=0)
     wide = bool(figure.get_figwidth() > WIDTH + 0.5)
     return wide and len(panels) <= MOST and not pictures and columns <= MOST_COLUMNS
+
+
+def _named_columns(axes: Axes) -> int:
+    return len(axes.get_xticks()) if isinstance(axes.xaxis.get_major_locator(), FixedLocator) else 0
 
 
 @contextmanager
 def restacked(figure: Figure) -> Iterator[None]:
     """Inside, a figure is as wide as a phone, its panels in one column; what panels shared, each has then.
 
-    Panels of nested grids stay where they are, and become narrower.
+    Panels of nested grids stay where they are, and become narrower. Numbers in the cells of a map with many columns,
+    which would run into each other, are left out; colours tell them.
 
     Args:
         figure: as before afterwards.
@@ -85,6 +90,11 @@ def restacked(figure: Figure) -> Iterator[None]:
         if len(text := label.get_text()) > WIDEST:  # ends where the panel does: names of rows leave room on the left
             undo.append(partial(label.set, text=text, x=label.get_position()[0], ha=label.get_ha()))
             label.set(text="\n".join(textwrap.wrap(text, WIDEST)), x=1, ha="right")
+    for panel in panels:
+        if _named_columns(panel) > MOST_NUMBERED and (panel.images or panel.collections):
+            for text in panel.texts:
+                undo.append(partial(text.set_visible, text.get_visible()))
+                text.set_visible(False)
     try:
         yield
     finally:

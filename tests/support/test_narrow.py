@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
 from nbutils.support.display import show
-from nbutils.support.figures import MOST, MOST_COLUMNS, WIDTH, is_wide, restacked
+from nbutils.support.figures import MOST, MOST_COLUMNS, MOST_NUMBERED, WIDTH, is_wide, restacked
 
 
 def grid(rows: int, columns: int, **options) -> Figure:
@@ -133,6 +133,18 @@ def test_maps_of_many_columns_stay_as_wide_as_they_are(columns, wide):
     axes.imshow(np.zeros((2, columns)))
     axes.set_xticks(range(columns), [f"column {number}" for number in range(columns)])
     assert is_wide(figure) == wide
+
+
+@pytest.mark.parametrize(("columns", "told"), [(MOST_NUMBERED, True), (MOST_NUMBERED + 1, False)])
+def test_numbers_of_narrow_cells_are_left_out_on_a_phone(columns, told):
+    figure = Figure(figsize=(8, 3))
+    axes = figure.subplots()
+    axes.imshow(np.zeros((2, columns)))
+    axes.set_xticks(range(columns), [str(number) for number in range(columns)])
+    number = axes.text(0, 0, "0.5")
+    with restacked(figure):
+        assert number.get_visible() == told
+    assert number.get_visible()
 
 
 def test_a_page_holds_both_and_no_name_twice():
