@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from nbutils.capturing.proposals import RECURRENT
 from nbutils.own.measure import COUNTS, WHOLE, Measured, measure
 from nbutils.pages.answering import open_all, open_kind
+from nbutils.pages.portraits import pulled_layout
 from nbutils.pages.speed import costs_of_measuring, read_figures
 from nbutils.second.answers import sound, values_of
 from nbutils.second.candidates import CANDIDATES
@@ -141,10 +142,10 @@ def layers_figure(found: Measured) -> Figure:
     return fig
 
 
-def graph_figure(found: Measured, seed: int = 0) -> Figure:
+def graph_figure(found: Measured) -> Figure:
     """Neurons of the whole network as dots, those that fire together near each other, coloured by community."""
     graph = nx.Graph(list(found.edges.itertuples(index=False, name=None)))
-    places = nx.spring_layout(graph, seed=seed, iterations=60)
+    places = pulled_layout(graph)
     sizes = found.neurons["community"].loc[found.neurons["community"] >= 0].value_counts()
     colours = {community: COLOURS[place] for place, community in enumerate(sizes.index[: len(COLOURS)])}
     with figure_style():

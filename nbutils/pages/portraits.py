@@ -82,7 +82,7 @@ def graph_drawing(graph: Any, communities: np.ndarray, layers: np.ndarray) -> Fi
     """The graph drawn by force: colour is the community, shape the layer; isolated neurons are left out."""
     shown = nx.Graph(to_networkx(graph))
     shown.remove_nodes_from([node for node in list(shown) if communities[node] < 0])
-    place = _layout(shown)
+    place = pulled_layout(shown)
     colours = sns.color_palette("husl", max(int(communities.max()) + 1, 1))
     with figure_style():
         fig, ax = plt.subplots(figsize=(6.4, 4.6))
@@ -119,10 +119,20 @@ def training_curves(table: pd.DataFrame) -> Figure:
     return axes[0, 0].figure
 
 
-def _layout(graph: nx.Graph) -> dict[int, np.ndarray]:
-    """Positions by force; a faint pull between all neurons keeps separate parts of the graph in one picture."""
-    heaviest = max((weight for *_, weight in graph.edges(data="weight")), default=1.0)
+def pulled_layout(graph: nx.Graph) -> dict[int, np.ndarray]:
+    """Positions by force; a faint pull between all neurons keeps separate parts of the graph in one picture.
+
+    Args:
+        graph: edges without a `weight` have 1.
+
+    Examples:
+        >>> apart = pulled_layout(nx.Graph([(0, 1), (1, 2), (0, 2), (3, 4)]))
+        >>> sorted(apart), bool(np.linalg.norm(apart[0] - apart[3]) < 10 * np.linalg.norm(apart[0] - apart[1]))
+        ([0, 1, 2, 3, 4], True)
+    """
+    heaviest = max((weight for *_, weight in graph.edges(data="weight", default=1.0)), default=1.0)
     pulled = nx.complete_graph(list(graph))
     for a, b, attributes in pulled.edges(data=True):
-        attributes["weight"] = 0.01 + (graph[a][b]["weight"] / heaviest if graph.has_edge(a, b) else 0.0)
+        own = graph[a][b].get("weight", 1.0) / heaviest if graph.has_edge(a, b) else 0.0
+        attributes["weight"] = 0.01 + own
     return nx.spring_layout(pulled, seed=1, iterations=300) if len(graph) else {}
