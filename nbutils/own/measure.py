@@ -275,7 +275,11 @@ def looked_at(model: nn.Module, inputs: torch.Tensor, layers: Any, layout: Layou
         raise ValueError(f"images do not fit the model: {error}; {expected(model)}") from error
     if layers is None:
         return considered
-    names, functions = wanted_layers(model, layers)
+    try:
+        names, functions = wanted_layers(model, layers)
+    except ValueError as error:  # names modules; functions that are called have names, too
+        proposed = ", ".join(repr(one.name) for one in considered if one.chosen)
+        raise ValueError(f"{error}; looked at if none are named: {proposed}" if proposed else str(error)) from None
     called = {one: one.name.partition("#")[0] for one in considered}
     meant = [o for o, name in called.items() if name in names or any(fnmatchcase(name, each) for each in functions)]
     seen = capture_activations(model, inputs[:3], layers, layout=_layouts(meant, layout))

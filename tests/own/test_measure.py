@@ -61,6 +61,8 @@ def test_called_functions_among_the_layers_that_are_asked_for():
     images = np.random.default_rng(0).normal(size=(60, 1, 8, 8)).astype(np.float32)
     found = nb.measure(Called(), images, layers="*relu()", twins=1, examples=60)
     assert found.table["layer"].unique().tolist() == ["relu()", WHOLE]
+    with pytest.raises(ValueError, match=r"matches none .*'conv', 'head'; looked at if none are named: 'relu\(\)'"):
+        nb.measure(Called(), images, layers="foo*", twins=1, examples=60)
 
 
 def at(table: pd.DataFrame, layer: str, measure: str) -> pd.Series:
