@@ -332,7 +332,8 @@ def class_group_rows(trial: Trial) -> list[dict[str, Any]]:
     def rows(subject: Subject) -> list[dict[str, Any]]:
         found = set_rows(subject, made=class_groups)
         if trial.run.penalty != "none":
-            found += same_size_rows(subject, _subject(run_once(trial.run.model_copy(update={"penalty": "none"}))))
+            unpushed = run_once(trial.run.model_copy(update={"penalty": "none"}))
+            found += [] if unpushed.failed else same_size_rows(subject, _subject(unpushed))
         return found
 
     return lesion_rows(trial, rows)
