@@ -170,8 +170,10 @@ def test_a_page_is_outdated_when_a_file_that_it_reads_changes(tmp_path):
     assert len(set(found)) == 3
 
 
-def test_the_page_about_data_sets_does_not_depend_on_the_study(root):
+def test_the_page_about_data_sets_does_not_depend_on_the_study(root, tmp_path, monkeypatch, fresh_data):
     """It shows all public ones, and is made again when any of them changes."""
+    monkeypatch.setenv("NBUTILS_DATA", str(tmp_path / "none"))
+    fresh_data()
     small, large = (page_jobs(root, names, 4, 3) for names in (["digits"], ["digits", "mnist-5k"]))
     [about], [same] = ([job for job in jobs if job.template.stem == "datasets"] for jobs in (small, large))
     assert about == same
