@@ -188,9 +188,11 @@ def test_a_choice_stays_where_it_can(shown, page):
     selects[1].select_option("true labels, epoch by epoch")
     assert [select.input_value() for select in selects[2:]] == ["entropy of blocks of six", "epoch"]
     selects[3].select_option("test accuracy")
-    selects[0].select_option("MNIST")
-    assert selects[1].input_value() == "clean labels, many settings", "MNIST has no runs yet"
+    selects[1].select_option("clean labels, many settings")
     assert selects[3].is_disabled()
+    selects[0].select_option("Digits (8×8)")
+    assert selects[1].input_value() == "true labels, epoch by epoch", "the digits have no zoo"
+    assert not selects[3].is_disabled()
 
 
 def test_the_explorer_by_keyboard_alone(shown, page):
