@@ -72,10 +72,11 @@ def above_least(activations: Any) -> np.ndarray:
         activations: shape (examples, neurons), finite.
 
     Returns:
-        Shape (examples, neurons), at least 0, with a 0 in every column.
+        Shape (examples, neurons), at least 0, with a 0 in every column; float64 where a difference is more than the
+        type of `activations` can hold.
 
     Raises:
-        ValueError: `activations` is not a finite matrix.
+        ValueError: `activations` is not a finite matrix, or a difference is more than float64 can hold.
 
     Examples:
         >>> above_least([[-1.0, 2.0], [3.0, 2.0]]).tolist()
@@ -83,7 +84,13 @@ def above_least(activations: Any) -> np.ndarray:
     """
     values = as_activations(activations)
     values = values if np.issubdtype(values.dtype, np.floating) else values.astype(np.float64)
-    return values - values.min(axis=0)
+    with np.errstate(over="ignore"):
+        found = values - values.min(axis=0)
+        if np.isinf(found).any() and values.dtype != np.float64:
+            return above_least(values.astype(np.float64))
+    if np.isinf(found).any():
+        raise ValueError(f"activations must span less than {np.finfo(np.float64).max:.1e}; use another unit")
+    return found
 
 
 def class_means(activations: Any, labels: Any) -> np.ndarray:
@@ -115,7 +122,8 @@ def activation_histogram(activations: Any, bins: int = 10) -> np.ndarray:
     """How the positive activations of each neuron spread between 0 and its own maximum.
 
     Bin b of neuron i counts the examples with (b - 1) max_i / bins < a <= b max_i / bins; zero and negative activations
-    are left out, the maximum falls into the last bin.
+    are left out, the maximum falls into the last bin. A value on the edge of two bins may fall into either, by the
+    rounding of its type.
 
     Args:
         activations: post-non-linearity values, shape (examples, neurons), finite.

@@ -49,8 +49,10 @@ def consensus_partition(seed_labels: Any) -> np.ndarray:
     labels, placed = np.full(searches.shape[1], ISOLATED, dtype=np.int64), searches[0] != ISOLATED
     if not placed.any():
         return labels
+    known = searches[:, placed]
+    known = np.where(known == ISOLATED, -1 - np.arange(known.shape[1]), known)  # two in no community are not together
     # Neurons that agree in every search form one atom, so the pairwise table stays small.
-    atoms, atom, size = np.unique(searches[:, placed], axis=1, return_inverse=True, return_counts=True)
+    atoms, atom, size = np.unique(known, axis=1, return_inverse=True, return_counts=True)
     share = (atoms[:, :, None] == atoms[:, None, :]).mean(axis=0)
     np.fill_diagonal(share, -1)
     group, size = np.arange(size.size), size.astype(np.float64)
@@ -146,7 +148,8 @@ def modularity(graph: Any, labels: Any, resolution: float = 1.0) -> float:
 
     Args:
         graph: weights, shape (neurons, neurons), dense or SciPy sparse; symmetric, non-negative, zero diagonal.
-        labels: community per neuron, shape (neurons,), any integers. Neurons without edges do not matter.
+        labels: community per neuron, shape (neurons,), any integers, of which -1 is one like the others. Neurons
+            without edges do not matter.
         resolution: above 1 favours small communities, must be finite and > 0; dimensionless.
 
     Returns:
@@ -211,7 +214,7 @@ def detect_communities(graph: Any, resolution: float = 1.0, seeds: int = 5) -> C
         wait_for_compiled("nbutils._leiden")
         in_threads(search, range(seeds))
     return Communities(
-        labels=seed_labels[int(scores.argmax())],
+        labels=seed_labels[int(scores.argmax())].copy(),
         modularity=float(np.median(scores)),
         connected_share=float(connected.mean()) if connected.size else 0.0,
         modularity_per_seed=scores,

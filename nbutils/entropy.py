@@ -410,7 +410,7 @@ def class_selectivity(means: Any) -> np.ndarray:
     top = table.max(axis=0)
     rest = (table.sum(axis=0) - top) / (table.shape[0] - 1)
     scale = top + rest
-    return np.where(scale > 0, (top - rest) / np.where(scale > 0, scale, 1), 0.0)
+    return np.where(scale > 0, np.maximum(top - rest, 0) / np.where(scale > 0, scale, 1), 0.0)
 
 
 def dead_share(fired: Any) -> float:

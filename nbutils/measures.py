@@ -116,6 +116,7 @@ def measure_nulls(fired: Any, labels: Any, spec: MeasureSpec, rng: np.random.Gen
         graph = activation_pattern_graph(makers[name](source), spec.density)
         return detect_communities(graph, spec.resolution, seeds=1).modularity
 
+    as_labels(labels, packed.examples)
     if not spec.null_draws:
         return dict.fromkeys(makers, float("nan"))
     draws = [(name, source) for name in makers for source in rng.spawn(spec.null_draws)]

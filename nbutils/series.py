@@ -24,6 +24,7 @@ from nbutils.support.checks import (
     shown,
 )
 
+NEGLIGIBLE = 1e-13  # share of the largest number of a series below which a difference is rounding
 LEAST_CONSTANT = 1e-100  # an epoch divided by less would overflow
 
 
@@ -107,10 +108,14 @@ def detrended_correlation(x: Any, y: Any, trend: Any) -> float:
         return float("nan")
     if np.abs(columns).max(initial=0) > LARGEST:
         raise ValueError(f"trend must lie within {LARGEST:g} of 0; use another unit")
-    design = np.column_stack([np.ones(len(a)), columns])
-    both = np.column_stack([a, b])
-    left = both - design @ np.linalg.lstsq(design, both)[0]
-    if (np.linalg.norm(left, axis=0) <= 1e-9 * np.linalg.norm(both, axis=0)).any():
+    both, columns = np.column_stack([a, b]), columns.reshape(len(a), -1)
+    rounding = NEGLIGIBLE * np.abs(both).max(axis=0) * np.sqrt(len(a))
+    both, columns = both - both.mean(axis=0), columns - columns.mean(axis=0)
+    scale = np.abs(columns).max(axis=0)
+    columns = columns / np.where(scale > 0, scale, 1)  # so that no trend's unit decides what counts as rounding
+    left = both - columns @ np.linalg.lstsq(columns, both)[0]
+    left -= left.mean(axis=0)
+    if (np.linalg.norm(left, axis=0) <= np.maximum(1e-9 * np.linalg.norm(both, axis=0), rounding)).any():
         return float("nan")
     return correlation(*left.T, "pearson")
 
@@ -386,7 +391,7 @@ def turning_point(values: Any, epochs: Any = None, *, window: int = 3) -> Turn:
     fall = np.maximum.accumulate(course) - course
     rise = np.maximum.accumulate(course[::-1])[::-1] - course
     depth, noise = np.minimum(fall, rise), series_noise(series)
-    least = max(CLEAR * noise, 1e-9 * float(np.abs(series).max()))
+    least = max(CLEAR * noise, NEGLIGIBLE * float(np.abs(series).max()))
     found = bool(depth.max() > least)
     low = int(depth.argmax() if found else course.argmin())
     sizes = (float(fall[low]), float(rise[low]), float(course[-1] - course[low]), noise)

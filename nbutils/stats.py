@@ -100,7 +100,7 @@ def bootstrap_interval(
         values: one per run, shape (runs,).
         rng: source of randomness: a generator, or a seed.
         level: confidence, in (0, 1).
-        draws: number of resamples, from 1 to a million.
+        draws: number of resamples, from 100 to a million.
 
     Returns:
         (low, high). For values that are all equal, that value twice; for fewer than two values, (nan, nan): one run
@@ -118,7 +118,7 @@ def bootstrap_interval(
         Efron (1987), doi:10.1080/01621459.1987.10478410; computed by SciPy.
     """
     array, level, rng = as_series(values), require_level(level), as_rng(rng)
-    draws = as_count(draws, "draws", most=MOST_DRAWS)
+    draws = as_count(draws, "draws", 100, MOST_DRAWS)
     if len(array) < 2:
         return float("nan"), float("nan")
     if np.ptp(array) == 0:
@@ -204,7 +204,8 @@ def permutation_result(statistic: float, null: np.ndarray, alternative: str) -> 
     if alternative == "two-sided":
         score, observed = np.abs(score), abs(observed)
     # Equal values may differ in the last digits after summing in another order: they count as ties.
-    return Permutation(float(statistic), float((score >= observed - 1e-12).mean()), null)
+    rounding = 1e-12 * np.abs(null).max(initial=abs(statistic))
+    return Permutation(float(statistic), float((score >= observed - rounding).mean()), null)
 
 
 def check_alternative(alternative: str) -> None:
@@ -460,7 +461,7 @@ def between_conditions(
         condition: condition per run, shape (runs,); at least 3 different ones.
         rng: source of randomness: a generator, or a seed.
         alternative: "greater", "less" or "two-sided".
-        draws: number of resamples and of permutations, from 1 to a million.
+        draws: number of permutations, from 1 to a million, and of resamples, of which 1,999 are enough.
         level: confidence of the interval, in (0, 1).
 
     Returns:
@@ -497,7 +498,7 @@ def between_at_levels(
         rng: source of randomness: a generator, or a seed.
         levels: confidences, each in (0, 1).
         alternative: "greater", "less" or "two-sided".
-        draws: number of resamples and of permutations, from 1 to a million.
+        draws: number of permutations, from 1 to a million, and of resamples, of which 1,999 are enough.
 
     Returns:
         (test of the condition means, an interval of rho over all runs for each level).

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbutils.support.checks import as_count, as_labels, as_rng, as_series
+from nbutils.support.checks import as_count, as_labels, as_numpy, as_rng, as_series
 
 __all__ = ["Between", "between_beyond", "between_share", "quarters"]
 
 MOST_DRAWS = 1_000_000
-NEGLIGIBLE = 1e-18  # variance, relative to the largest square, below which values differ by rounding alone
+NEGLIGIBLE = 1e-26  # variance, relative to the largest square, below which values differ by rounding alone
 
 
 class Between(NamedTuple):
@@ -130,7 +130,9 @@ def _as_members(values: Any, groups: Any, name: str = "groups") -> tuple[np.ndar
 
 def _as_cells(strata: Any, members: int) -> np.ndarray:
     """One number for each combination of columns."""
-    columns = np.asarray(strata)
+    columns = as_numpy(strata, "strata")
+    if columns.ndim not in (1, 2) or len(columns) != members or 0 in columns.shape:
+        raise ValueError(f"strata must be one or several per member, received shape {columns.shape} for {members}")
     columns = columns.T if columns.ndim == 2 else [columns]
     table = np.stack([as_labels(column, members, "strata") for column in columns])
     return np.unique(table, axis=1, return_inverse=True)[1].reshape(-1)

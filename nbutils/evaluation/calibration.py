@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nbutils.support.arguments import checked
-from nbutils.support.checks import as_count, as_labels, shown
+from nbutils.support.checks import as_count, as_labels, as_numpy, shown
 
 __all__ = ["calibration_error", "negative_log_likelihood"]
 
@@ -67,11 +67,11 @@ def negative_log_likelihood(probabilities: Any, labels: Any) -> float:
         0.693147
     """
     shares, true = _checked(probabilities, labels)
-    return float(-np.log(np.maximum(shares[np.arange(len(true)), true], LEAST)).mean())
+    return float(np.log(1 / np.maximum(shares[np.arange(len(true)), true], LEAST)).mean())
 
 
 def _checked(probabilities: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-    shares = np.asarray(probabilities, dtype=np.float64)
+    shares = as_numpy(probabilities, "probabilities").astype(np.float64)
     if shares.ndim != 2 or 0 in shares.shape:
         raise ValueError(f"probabilities must have shape (examples, classes), received {shares.shape}")
     if not (shares >= 0).all() or np.abs(shares.sum(axis=1) - 1).max() > ROUNDING:

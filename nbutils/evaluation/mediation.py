@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbutils.evaluation.words import two_way_residuals
-from nbutils.support.checks import as_count, as_rng, as_table, require_level
+from nbutils.support.checks import as_count, as_rng, as_table, require_level, shown
 
 __all__ = ["Mediation", "mediate"]
 
@@ -40,7 +40,8 @@ def mediate(
     Networks of one seed get every dose. The slope b is that of the two-way residuals of the outcome on those of the
     mediator (means of doses and of seeds removed), so that it comes from networks that differ by luck, not by their
     penalty. Total effect: mean of outcome(dose) - outcome(none); indirect: b times the same of the mediator; direct:
-    the difference. Intervals resample seeds.
+    the difference. Intervals resample seeds, of which at least two must differ. They are a little narrow: simulated,
+    those of 95 % hold the truth in 90 to 94 of 100 cases with ten seeds, in 83 to 89 with six, in 78 to 90 with four.
 
     It is right only if, dose and seed held fixed, nothing moves mediator and outcome together but the one through the
     other; if the slope is the same at every dose; and if effects are linear.
@@ -78,11 +79,15 @@ def mediate(
             f"mediator and outcome must have one shape (seeds, doses) with at least {LEAST} of each, received "
             f"{pushed.shape} and {gained.shape}"
         )
+    if dose == none:
+        raise ValueError(f"dose and none must be different columns, received {shown(dose)} for both")
     places = [as_count(place, name, 0, pushed.shape[1] - 1) for place, name in ((dose, "dose"), (none, "none"))]
     draws, level, source = as_count(draws, "draws", 100, 100_000), require_level(level), as_rng(rng)
     seeds = len(pushed)
+    chosen = source.integers(seeds, size=(draws, seeds))
+    several = np.ptp(chosen, axis=1) > 0  # one seed over and over has no residuals, and no slope
     found = [_parts(pushed, gained, *places)]
-    found += [_parts(pushed[chosen], gained[chosen], *places) for chosen in source.integers(seeds, size=(draws, seeds))]
+    found += [_parts(pushed[one], gained[one], *places) for one in chosen[several]]
     ends = np.quantile(found[1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
     return Mediation(*((float(value), *map(float, end)) for value, end in zip(found[0], ends.T, strict=True)))
 

@@ -200,7 +200,7 @@ def sign_errors(
     rows = []
     for number, (name, codes) in enumerate(settings.items()):
         along = np.flatnonzero(_along(differ, number, slack))
-        values = np.unique(_column(axes, name))
+        values = np.unique(as_groups(_column(axes, name), name))
         ends = np.sort([codes[one[along]], codes[two[along]]], axis=0)
         for low, high in np.unique(ends, axis=1).T:
             here = wrong[along[(ends[0] == low) & (ends[1] == high)]]

@@ -23,7 +23,7 @@ from nbutils.support.checks import as_count, as_groups, as_rng, as_series, as_ta
 
 WORDS = ("supported", "contradicted", "no association", "undecided", "not measurable")
 ALPHA = 0.05  # largest adjusted p value that counts
-NEGLIGIBLE = 1e-9  # share of a table below which its residuals are rounding
+NEGLIGIBLE = 1e-13  # share of a table's largest number below which its residuals are rounding
 NAN = float("nan")
 
 
@@ -188,7 +188,8 @@ def residual_correlation(
             exact: up to 7 runs by default.
 
     Returns:
-        An :class:`Estimate`, its value in [-1, 1]; the p value is two-sided.
+        An :class:`Estimate`, its value in [-1, 1] (ends of its intervals may lie beyond); the p value is two-sided. NaN
+        throughout where no run's measure, or no run's accuracy, has any residual.
 
     Raises:
         ValueError: shapes disagree, values are not finite, fewer than 3 runs or epochs, or an unknown option.
@@ -206,6 +207,8 @@ def residual_correlation(
     m, a = runs_by_epochs(measures, accuracies, least=3)
     inner, own = inner_level(level), (two_way_residuals(m), two_way_residuals(a))
     test = session_permutation(*own, rng, method=method, alternative="two-sided", permutations=permutations)
+    if not all(residuals.any() for residuals in own):
+        return Estimate(NAN, NAN, NAN, (NAN, NAN))
     each = np.clip([correlation(*pair, method) for pair in zip(*own, strict=True)], -1, 1)
     each = test.statistic + (each - test.statistic) * np.sqrt((len(each) - 1) / (len(each) - 2))
     return Estimate(test.statistic, *t_interval(each, level), t_interval(each, inner), test.p_value)
@@ -235,7 +238,8 @@ def cluster_correlation(
         draws: number of permutations, from 1 to a million, and of resamples, of which 1,999 are enough.
 
     Returns:
-        An :class:`Estimate`, its value in [-1, 1]; the p value is two-sided.
+        An :class:`Estimate`, its value in [-1, 1]; the p value is two-sided. NaN throughout where all networks have one
+        measure, or one performance: nothing can be said about an association.
 
     Raises:
         ValueError: shapes disagree, values are not finite, fewer than 3 configurations, or an option is out of range.
@@ -257,6 +261,8 @@ def cluster_correlation(
         raise ValueError(f"measure, performance and configuration must be one per network, received {shapes}")
     if (count := len(np.unique(c))) < 3:
         raise ValueError(f"configuration must take at least 3 values, received {count}")
+    if np.ptp(m) == 0 or np.ptp(p) == 0:
+        return Estimate(NAN, NAN, NAN, (NAN, NAN))
     test, (ends, narrow) = between_at_levels(m, p, c, seed, (level, inner), "two-sided", draws)
     return Estimate(correlation(m, p), *ends, narrow, test.p_value)
 
@@ -280,7 +286,7 @@ def judge(
     not reliable, or does not vary, is "not measurable", whatever the estimate says.
 
     Args:
-        estimate: value and intervals; NaN ends decide nothing.
+        estimate: value and intervals; one of which an end is NaN decides nothing.
         threshold: size that an effect must exceed, at least 0.
         direction: predicted sign, 1 or -1.
         bound: effects within -+ bound do not matter, above 0; None takes the threshold, and where that is 0 nothing is
@@ -308,14 +314,14 @@ def judge(
     _require_rules(threshold, direction, bound, adjusted)
     if reliability is not None and not reliability.measurable:
         return "not measurable"
-    low, high = sorted((direction * estimate.low, direction * estimate.high))
+    ends = np.array([(estimate.low, estimate.high), estimate.inner]) * direction
+    (low, least), (high, most) = ends.min(axis=1), ends.max(axis=1)  # NaN where either end is
     by_chance = adjusted is not None and not adjusted <= ALPHA
     if low > threshold and not by_chance:
         return "supported"
     if high < -threshold and not by_chance and not one_sided:
         return "contradicted"
     limit = threshold if bound is None else bound
-    least, most = sorted(direction * end for end in estimate.inner)
     return "no association" if most < limit and (one_sided or least > -limit) else "undecided"
 
 

@@ -95,8 +95,9 @@ class Parameters(BaseModel):
     """
 
     def __init__(self, /, **values: Any) -> None:
+        plain = {name: v.item() if type(v).__module__ == "numpy" and not v.shape else v for name, v in values.items()}
         try:
-            super().__init__(**values)
+            super().__init__(**plain)
         except ValidationError as error:
             raise ValueError(one_sentence(error)) from None
 

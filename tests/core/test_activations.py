@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from nbutils.activations import activation_histogram, class_means, effective_rank, firing, firing_share
+from nbutils.activations import above_least, activation_histogram, class_means, effective_rank, firing, firing_share
 from nbutils.entropy import class_selectivity, dead_share
 
 
@@ -107,3 +107,14 @@ def test_effective_rank_of_simple_matrices():
     assert effective_rank(np.zeros((4, 3))) == 0.0
     with pytest.raises(ValueError, match="NaN"):
         effective_rank([[np.nan]])
+
+
+def test_differences_beyond_the_type_are_counted_in_a_wider_one():
+    half = np.array([[-6e4, 0], [6e4, 1]], np.float16)
+    assert above_least(half).max() == pytest.approx(1.2e5, rel=1e-3)
+    single = above_least(np.array([[-3e38], [3e38]], np.float32))
+    assert single.dtype == np.float64
+    assert single[1, 0] == pytest.approx(6e38, rel=1e-6)
+    assert above_least(np.ones((2, 2), np.float32)).dtype == np.float32
+    with pytest.raises(ValueError, match="activations must span less than"):
+        above_least([[-1.7e308], [1.7e308]])

@@ -220,3 +220,15 @@ def test_communities_are_connected(rng):
     labels = detect_communities(matrix).labels
     for c, _ in pairwise(range(labels.max() + 2)):
         assert nx.is_connected(graph.subgraph(np.flatnonzero(labels == c)))
+
+
+def test_two_neurons_in_no_community_are_not_together():
+    searches = [[0, 0, 1, 1], [0, 0, -1, -1], [0, 0, -1, -1]]
+    assert consensus_partition(searches).tolist() == [0, 0, 1, 2]
+
+
+def test_labels_can_be_changed_without_changing_a_search():
+    found = detect_communities(np.kron(np.eye(2), np.ones((3, 3)) - np.eye(3)))
+    kept = found.seed_labels.copy()
+    found.labels[:] = 9
+    assert (found.seed_labels == kept).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nbutils import measures
-from nbutils.measures import MEASURES, Measure, MeasureSpec, Snapshot, measure_snapshot
+from nbutils.measures import MEASURES, Measure, MeasureSpec, Snapshot, measure_nulls, measure_snapshot
 
 
 @pytest.fixture
@@ -49,3 +49,16 @@ def test_two_measures_cannot_give_one_column(snapshot, monkeypatch):
     monkeypatch.setattr(measures, "MEASURES", (*MEASURES, again))
     with pytest.raises(ValueError, match="two measures give a column 'modularity'; name it otherwise in MEASURES"):
         measure_snapshot(snapshot)
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert MeasureSpec(seeds=np.int64(3), density=np.float32(0.25), every_epoch=np.bool_(False)) == MeasureSpec(
+        seeds=3, density=0.25, every_epoch=False
+    )
+    with pytest.raises(ValueError, match=r"seeds: .* received 2\.5"):
+        MeasureSpec(seeds=np.float64(2.5))
+
+
+def test_labels_are_checked_even_without_draws():
+    with pytest.raises(ValueError, match=r"labels must have shape \(4,\)"):
+        measure_nulls(np.eye(4, dtype=bool), [0, 1], MeasureSpec(null_draws=0), 0)

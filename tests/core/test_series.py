@@ -15,6 +15,7 @@ from nbutils.series import (
     partial_from,
     saturating_curve,
 )
+from nbutils.stats import correlation
 
 
 def autoregressive(rng, phi: float, length: int, count: int = 1) -> np.ndarray:
@@ -162,3 +163,17 @@ def test_a_partial_correlation_stays_in_its_range(rng):
         found = partial_from(xz * yz + sign * left, xz, yz)  # all that is left agrees
         assert np.abs(found).max() <= 1
         assert found == pytest.approx(np.full(10_000, sign))
+
+
+def test_units_and_levels_do_not_change_what_a_trend_leaves(rng):
+    time, wiggle, other = np.arange(12.0), *rng.normal(size=(2, 12))
+    x, y = time + wiggle, 2 * time + wiggle + other
+    expected = detrended_correlation(x, y, time)
+    for unit in (1e-12, 1e12):
+        assert detrended_correlation(x, y, unit * time) == pytest.approx(expected, abs=1e-9)
+        assert detrended_correlation(x, y, np.column_stack([time, unit * wiggle**2])) == pytest.approx(
+            detrended_correlation(x, y, np.column_stack([time, wiggle**2])), abs=1e-9
+        )
+    assert detrended_correlation(x + 1e9, y - 1e9, time + 1e9) == pytest.approx(expected, abs=1e-5)
+    assert np.isnan(detrended_correlation(3 * time + 1e9, y, time)), "nothing but rounding is left"
+    assert detrended_correlation(x, y, np.empty((12, 0))) == pytest.approx(correlation(x, y, "pearson"))

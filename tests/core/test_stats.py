@@ -85,3 +85,16 @@ def test_an_interval_of_values_far_from_0_is_that_of_their_differences(rng):
         values = offset + np.random.default_rng(5).normal(size=23) / 4
         low, high = bootstrap_interval(values, 0, draws=200)
         assert values.min() <= low <= values.mean() <= high <= values.max()
+
+
+def test_a_p_value_does_not_hang_on_the_unit():
+    values = np.array([0.3, -0.1, 0.4, 0.2, 0.6, -0.2])
+    expected = sign_flip(values, 0, alternative="two-sided").p_value
+    for unit in (1e-13, 1e-6, 1e6, 1e13):
+        assert sign_flip(unit * values, 0, alternative="two-sided").p_value == expected
+    assert sign_flip([0.1] * 6, 0).p_value == 1 / 64
+
+
+def test_too_few_resamples_are_refused():
+    with pytest.raises(ValueError, match="draws must be a whole number from 100 to 1000000, received 1"):
+        bootstrap_interval([1.0, 2.0, 4.0], 0, draws=1)

@@ -101,3 +101,9 @@ def test_bad_input_ends_in_one_sentence(call, words):
     with pytest.raises(ValueError, match=words) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_one_diverged_epoch_does_not_hide_a_valley():
+    assert (
+        turning_point([1e10, 5, 4, 3, 2, 3, 4, 5], window=1).epoch == turning_point([9, 5, 4, 3, 2, 3, 4, 5]).epoch == 5
+    )

@@ -79,3 +79,14 @@ def test_wrong_input_is_refused(change, words):
         between_beyond(**given)
     with pytest.raises(ValueError, match="within"):
         quarters([1.0, 2.0], [1])
+
+
+def test_a_shifted_value_still_varies():
+    groups, values = [0, 0, 1, 1], np.array([1.0, 2.0, 3.0, 4.0])
+    assert between_share(values + 1e10, groups) == pytest.approx(between_share(values, groups), abs=1e-5)
+
+
+def test_strata_that_fit_no_member_are_refused():
+    for strata in (np.empty((4, 0)), [[0, 1], [0], [1, 1], [0, 0]], [0, 1], 3):
+        with pytest.raises(ValueError, match="strata"):
+            between_beyond([1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1], strata, rng=0)

@@ -54,3 +54,15 @@ def test_likelihood_is_that_of_scikit_learn():
 def test_what_is_no_probability_is_refused(take, given, labels, sentence):
     with pytest.raises(ValueError, match=sentence):
         take(given, labels)
+
+
+def test_probabilities_may_be_tensors_but_not_masked():
+    import torch
+
+    shares = torch.tensor([[0.9, 0.1], [0.2, 0.8]], requires_grad=True)
+    assert calibration_error(shares, [0, 1]) == pytest.approx(0.15)
+    with pytest.raises(ValueError, match="probabilities must not be a masked array"):
+        calibration_error(np.ma.masked_array([[0.9, 0.1]], [[True, False]]), [0])
+    sure = negative_log_likelihood([[1.0, 0.0]], [0])
+    assert sure == 0
+    assert not np.signbit(sure)

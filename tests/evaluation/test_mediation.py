@@ -70,3 +70,15 @@ def test_a_mediator_that_luck_does_not_move_has_no_slope():
     assert np.isnan(found.slope[0])
     assert np.isnan(found.indirect[0])
     assert np.isfinite(found.total[0])
+
+
+def test_resamples_of_one_seed_alone_do_not_undo_the_interval():
+    """One in 64 of four seeds' resamples is the same seed four times, which has no residuals."""
+    mediator, outcome = (table[:4] for table in world(np.random.default_rng(4), through=0.2))
+    found = mediate(mediator, outcome, dose=DOSES - 1, none=0, draws=2000)
+    assert all(np.isfinite(part).all() and part[1] < part[2] for part in (found.slope, found.indirect, found.direct))
+
+
+def test_a_dose_is_another_one_than_none():
+    with pytest.raises(ValueError, match="dose and none must be different columns, received 2 for both"):
+        mediate(*world(np.random.default_rng(0)), dose=2, none=2)

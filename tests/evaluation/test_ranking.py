@@ -243,3 +243,12 @@ def test_options_out_of_range_are_refused():
         ValueError, match=r"measure and performance must be one per network, received \(1,\) and \(2,\)"
     ):
         kendall([1], [1, 2])
+
+
+def test_values_of_an_axis_may_be_a_tensor():
+    import torch
+
+    width, rate = [1, 1, 2, 2], [1, 2, 1, 2]
+    plain = sign_errors(width, [1, 2, 4, 5], {"width": width, "rate": rate}, least=1)
+    tensors = sign_errors(width, [1, 2, 4, 5], {"width": torch.tensor(width), "rate": torch.tensor(rate)}, least=1)
+    assert plain.equals(tensors)

@@ -50,7 +50,32 @@ def test_a_course_and_levels_leave_nothing():
     table = np.arange(4)[:, None] * 0.1 + np.sin(np.arange(9)) * 1e3
     assert not two_way_residuals(table).any()
     found = residual_correlation(table, table, 0)
-    assert (found.value, found.low, found.high, found.p_value) == (0, 0, 0, 1)
+    assert np.isnan([found.value, found.low, found.high, *found.inner, found.p_value]).all()
+    assert judge(found, 0.3) == "undecided", "nothing varies, so that nothing is known"
+
+
+def test_a_level_far_above_the_others_hides_no_movement(rng):
+    small = rng.normal(size=(4, 9))
+    left = two_way_residuals(small + np.array([2e9, 0, 1, 2])[:, None])
+    assert np.allclose(left, two_way_residuals(small), atol=1e-5)
+    assert left.any(axis=1).all()
+
+
+def test_what_does_not_vary_has_no_association(rng):
+    groups, moving, still = np.repeat(np.arange(10), 2), rng.normal(size=20), np.full(20, 0.7)
+    for pair in ((still, moving), (moving, still)):
+        found = cluster_correlation(*pair, groups, 0, draws=99)
+        assert np.isnan([found.value, found.low, found.high, *found.inner, found.p_value]).all()
+        assert judge(found, 0.3) == "undecided"
+
+
+def test_an_interval_without_one_end_decides_nothing():
+    nan = float("nan")
+    for low, high in ((nan, 0.9), (0.5, nan), (nan, -0.5), (-0.9, nan)):
+        for direction in (1, -1):
+            for one_sided in (False, True):
+                found = Estimate(0.6, low, high, (low, high))
+                assert judge(found, 0.3, direction=direction, one_sided=one_sided) == "undecided"
 
 
 def test_residual_correlation_by_hand():
