@@ -204,3 +204,12 @@ def test_a_class_in_the_middle_of_the_others_has_no_direction():
 def test_what_cannot_be_answered_is_refused(classes, call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call(*classes)
+
+
+@pytest.mark.parametrize(("spread", "least", "most"), [(1.0, 0.01, 0.04), (1e-6, 0.08, 0.15)])
+def test_the_error_of_sampling_is_as_told(spread, least, most):
+    rng = np.random.default_rng(0)
+    clouds = rng.normal(size=(10, 1, 30)) + spread * rng.normal(size=(10, 20, 30))
+    labels = np.repeat(np.arange(10), 20)
+    drawn = [manifold_geometry(clouds.reshape(-1, 30), labels, seed=seed).capacities for seed in range(8)]
+    assert least < (np.std(drawn, axis=0) / np.mean(drawn, axis=0)).mean() < most
