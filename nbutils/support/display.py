@@ -206,17 +206,22 @@ def format_number(value: float, digits: int = 3) -> str:
 def interval_text(value: float, low: float, high: float, digits: int = 2) -> str:
     """An estimate and its interval, where it has one, for a table; breaks only between the two.
 
+    On which side of 0 an end lies can be seen even where it rounds to 0: "<0.01" above, ">−0.01" below.
+
     Examples:
         >>> interval_text(-0.25, -0.5, 0.125)
         '−0.25 (−0.50\\xa0to\\xa00.12)'
         >>> interval_text(0.25, float("nan"), float("nan"))
         '0.25'
+        >>> interval_text(-0.25, -0.5, -0.001)
+        '−0.25 (−0.50\\xa0to\\xa0>−0.01)'
     """
     value, low, high, digits = float(value), float(low), float(high), as_count(digits, "digits", 0, MOST_DIGITS)
     if np.isnan([low, high]).all():
         return format_number(value, digits)
-    first, *limits = (format_number(x, digits) for x in (value, low, high))
-    return f"{first} ({BETWEEN.join(limits)})"
+    least = 10**-digits
+    limits = (f">−{least:.{digits}f}" if -0.5 * least < x < 0 else format_number(x, digits) for x in (low, high))
+    return f"{format_number(value, digits)} ({BETWEEN.join(limits)})"
 
 
 @checked

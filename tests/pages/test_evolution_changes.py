@@ -39,7 +39,7 @@ def test_parts_of_the_reference_study():
 
 def test_rates_are_means_over_networks_of_their_means(rng):
     table = steps(rng)
-    found = event_rates(table, rng, draws=99).set_index(["labels", "phase", "kind"])
+    found = event_rates(table, rng, draws=100).set_index(["labels", "phase", "kind"])
     assert len(found) == 2 * 4 * len(KINDS)
     own = table[(table["labels"] == "random") & table["epoch"].isin([2, 3])]
     assert found.loc[("random", "epochs 1–3", "merge"), "mean"] == pytest.approx(own["merge"].mean())
@@ -51,7 +51,7 @@ def test_rates_are_means_over_networks_of_their_means(rng):
 def test_a_network_counts_once_however_many_epochs_it_has(rng):
     table = steps(rng, labels=("true",), runs=2, last=3).assign(split=lambda t: (t["run"] == "true0") * 1.0)
     table = table[(table["run"] == "true0") | (table["epoch"] != 3)]
-    found = event_rates(table, rng, draws=99).set_index(["phase", "kind"])
+    found = event_rates(table, rng, draws=100).set_index(["phase", "kind"])
     assert found.loc[("epochs 1–3", "split"), "mean"] == pytest.approx(1 / 2)
 
 
