@@ -27,6 +27,7 @@ from matplotlib.ticker import FixedLocator
 
 __all__ = ["WIDTH", "figure_csv", "is_wide", "restacked"]
 
+BELOW = "outside lower center"  # where a legend of all panels stands
 WIDTH = 4.1  # inches; as wide as a phone shows at the size at which letters are drawn
 WIDEST = 22  # letters of the name of an axis on one line, about as many as a phone shows below a panel
 MOST_COLUMNS = 12  # of a map of cells, whose names and numbers a phone can show
@@ -61,6 +62,8 @@ def _named_columns(axes: Axes) -> int:
 def restacked(figure: Figure) -> Iterator[None]:
     """Inside, a figure is as wide as a phone, its panels in one column; what panels shared, each has then.
 
+    A legend that stands below all panels (`BELOW`) stands above the column, unless a title does.
+
     Panels of nested grids stay where they are, and become narrower. Numbers in the cells of a map with many columns,
     which would run into each other, are left out; colours tell them.
 
@@ -81,6 +84,10 @@ def restacked(figure: Figure) -> Iterator[None]:
     undo: list[Callable[[], object]] = [partial(figure.set_size_inches, width, height)]
     if len(grids) == 1 and len(panels) > 1:
         undo += _in_one_column(figure, panels, next(iter(grids)).get_height_ratios(), height)
+        for legend in figure.legends:  # read before the panels, which fill several screens
+            if legend._outside_loc == "lower" and not figure.get_suptitle():
+                undo.append(partial(legend.set_loc, BELOW))
+                legend.set_loc(BELOW.replace("lower", "upper"))
     else:
         figure.set_size_inches(WIDTH, height * (1 if len(panels) == 1 else WIDTH / width))
     for legend in [*figure.legends, *(axes.get_legend() for axes in panels)]:

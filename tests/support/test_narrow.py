@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
 from nbutils.support.display import show
-from nbutils.support.figures import MOST, MOST_COLUMNS, MOST_NUMBERED, WIDTH, is_wide, restacked
+from nbutils.support.figures import BELOW, MOST, MOST_COLUMNS, MOST_NUMBERED, WIDTH, is_wide, restacked
 
 
 def grid(rows: int, columns: int, **options) -> Figure:
@@ -48,6 +48,25 @@ def test_panels_stand_below_one_another_with_all_that_they_shared():
         assert [ax.get_title(loc="left") for ax in figure.axes] == ["column 0", "column 1", "column 2"] * 2
         assert [ax.get_xlabel() for ax in figure.axes[3:]] == ["time", "", ""], "only what its own column shares"
         assert all(ax.yaxis.get_tick_params()["labelleft"] for ax in figure.axes)
+
+
+@pytest.mark.parametrize(("title", "above"), [("", True), ("All of it", False)])
+def test_a_legend_of_all_panels_is_read_before_them(title, above):
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    panels = figure.subplots(2, 4)
+    lines = [panels[0, 0].plot([1, 2])[0], panels[0, 0].plot([2, 1])[0]]
+    legend = figure.legend(lines, ["one", "two"], loc=BELOW)
+    if title:
+        figure.suptitle(title)
+
+    def top_and_bottom():
+        figure.draw_without_rendering()
+        box, first, last = (one.get_window_extent() for one in (legend, panels[0, 0], panels[1, 3]))
+        return box.y0 > first.y1, box.y1 < last.y0
+
+    with restacked(figure):
+        assert top_and_bottom() == (above, not above)
+    assert top_and_bottom() == (False, True)
 
 
 def test_a_place_that_is_left_empty_is_no_panel():
