@@ -43,9 +43,9 @@ class CircleRules:
         after: probability with which a pixel is flipped at the end.
 
     References:
-        Gupta, Osbert and Solar-Lezama (2023), arXiv:2302.01976: 100 x 100 pixels, 3 to 6 distinct digits of ten, radius
-        of at least 20, a shift of at most 3, the gap, half the mean ink before and 5 % after stamping. The shapes of
-        the digits, the largest radius and the place of the centre are this project's own.
+        Gupta, Bastani and Solar-Lezama (2023), arXiv:2302.01976: 100 x 100 pixels, 3 to 6 distinct digits of ten,
+        radius of at least 20, a shift of at most 3, the gap, half the mean ink before and 5 % after stamping. The
+        shapes of the digits, the largest radius and the place of the centre are this project's own.
     """
 
     size: int

@@ -271,8 +271,8 @@ def motif_errors(
         (0.333, 0.0, 0.0, array([1, 0]))
 
     References:
-        Gupta, Osbert and Solar-Lezama (2023), arXiv:2302.01976, define the three errors. What touching means, and which
-        of several touched stamps counts, is said in this module.
+        Gupta, Bastani and Solar-Lezama (2023), arXiv:2302.01976, define the three errors. What touching means, and
+        which of several touched stamps counts, is said in this module.
     """
     touches = touches_of(batch, activations)
     counts = confusion_of(batch, activations, channels, motifs, touches)

@@ -67,7 +67,7 @@ class Schedule:
         ValueError: a number is out of range.
 
     References:
-        Gupta, Osbert and Solar-Lezama (2023), arXiv:2302.01976.
+        Gupta, Bastani and Solar-Lezama (2023), arXiv:2302.01976.
     """
 
     every: int = 20_000

@@ -14,7 +14,6 @@ from nbutils.data.catalogue import parse_name
 from nbutils.data.datasets import TITLES
 from nbutils.data.datasheets import brightness_table, read_datasheet
 from nbutils.pages.answering import open_all
-from nbutils.second.answers import sound
 from nbutils.study.archive import REFERENCE, SMALL, archive_folder, has_archive, read_archive, reference_study
 from nbutils.support.arguments import checked
 from nbutils.support.display import figure_style
@@ -80,7 +79,7 @@ def both_studies(rate: float = 0.001) -> pd.DataFrame:
     Returns:
         One row per data set of the first study whose tables are there: the shift of one step, the share of dead neurons
         after training with true labels on inputs from 0 to 1, and with standardised inputs in the second study (NaN
-        where that has no tables).
+        where that has no tables); the same two with random labels.
     """
     second = {found.dataset: found for found in open_all()}
     rows = []
@@ -88,12 +87,15 @@ def both_studies(rate: float = 0.001) -> pd.DataFrame:
         if not has_archive(archive_folder(name)):
             continue
         table = read_archive(archive_folder(name), name).conditions()
-        last = table[(table["labels"] == "true") & (table["epoch"] == table["epoch"].max())]
-        after = np.nan
+        before = table[table["epoch"] == table["epoch"].max()].groupby("labels")["dead_share"].mean()
+        after = pd.Series(dtype=float)
         if name in second:
-            networks, _ = sound(second[name].tables, "runs", "true")
-            after = networks["dead"].mean() if len(networks) else np.nan
+            networks = second[name].tables.networks
+            runs = networks[networks["designs"].map(lambda designs: "runs" in designs.split("+"))]
+            after = runs.groupby("labels")["dead"].mean()
         shift = rate * mean_sum(reference_study(name).dataset)
-        rows.append((TITLES[name], shift, last["dead_share"].mean(), after))
+        dead = (side.get(labels, np.nan) for labels in ("true", "random") for side in (before, after))
+        rows.append((TITLES[name], shift, *dead))
     names = ["data set", "shift of one step", "dead, inputs 0 to 1", "dead, standardised inputs"]
+    names += ["random labels, 0 to 1", "random labels, standardised"]
     return pd.DataFrame(rows, columns=names).sort_values("shift of one step", ignore_index=True)

@@ -131,8 +131,9 @@ def _headlines(studies: Sequence[Found], noise: pd.Series) -> dict[str, str]:
         return HEADLINES[kind][0 if count == len(found) > 0 else 1 if not count else 2]
 
     classes = 0 < chance.count("supported") == len(chance) and "supported" not in beyond
+    seen = ", and as far as can be seen they are about classes" if classes else ""
     return {
-        "headline_1": "Communities are there, and they are about classes." if classes else "Communities are there.",
+        "headline_1": f"Communities are there{seen}.",
         "headline_2": chosen("q", q),
         "headline_3": chosen("entropy", binned + blocks),
         "headline_4": chosen("added", added + words["H3 added"]),

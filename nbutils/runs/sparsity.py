@@ -80,7 +80,7 @@ class SpatialSparsity(nn.Module):
         [0.05, 0.05, 0.05]
 
     References:
-        Gupta, Osbert and Solar-Lezama (2023), "Sparling: learning latent representations with extremely sparse
+        Gupta, Bastani and Solar-Lezama (2023), "Sparling: learning latent representations with extremely sparse
         activations", arXiv:2302.01976.
     """
 

@@ -11,9 +11,10 @@ from scipy import stats
 from nbutils.second.answers import course, sound
 from nbutils.second.networks import Tables
 
-__all__ = ["EARLY", "choose_epoch", "tell_memorising"]
+__all__ = ["EARLY", "both_labels", "choose_epoch", "tell_memorising"]
 
 EARLY = (1, 2, 3, 5, 10)  # epochs after which memorising is to be told
+LABELS = ("true", "random")
 SERIES = {"modularity": "modularity Q", "active_entropy": "binned entropy", "block_entropy": "entropy of blocks of six"}
 USUAL = {"train_loss": "training loss", "train_accuracy": "training accuracy"}
 
@@ -70,9 +71,22 @@ def tell_memorising(studies: Mapping[str, Tables]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def both_labels(studies: Mapping[str, Tables]) -> str:
+    """Data sets with sound networks of true and of random labels, which :func:`tell_memorising` rests on.
+
+    Args:
+        studies: tables by title of the data set.
+
+    Returns:
+        Their titles, with commas; where there is none, "no data set".
+    """
+    both = [title for title, tables in studies.items() if all(len(sound(tables, "runs", kind)[0]) for kind in LABELS)]
+    return ", ".join(both) or "no data set"
+
+
 def _areas(tables: Tables, name: str, sign: int) -> list[float]:
     """Area under the curve at every early epoch; NaN where a series is shorter or not defined."""
-    true, random = (course(tables, sound(tables, "runs", labels)[0], name) for labels in ("true", "random"))
+    true, random = (course(tables, sound(tables, "runs", labels)[0], name) for labels in LABELS)
     found = []
     for epoch in EARLY:
         sides = [

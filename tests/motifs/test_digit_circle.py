@@ -114,7 +114,7 @@ def test_pixels_are_flipped_as_often_as_said(rules):
 
 
 def test_sizes_of_the_paper():
-    """Gupta, Osbert and Solar-Lezama (2023), arXiv:2302.01976."""
+    """Gupta, Bastani and Solar-Lezama (2023), arXiv:2302.01976."""
     assert (LARGE.size, LARGE.fewest, LARGE.most, LARGE.least_radius, LARGE.shift) == (100, 3, 6, 20, 3)
     assert (len(LARGE.glyphs), LARGE.after) == (10, 0.05)
     assert LARGE.mean_ink == pytest.approx(ink(LARGE))

@@ -255,6 +255,10 @@ def test_both_studies_have_a_row_each():
     assert len(found) == 6
     assert found["shift of one step"].is_monotonic_increasing
     assert found["dead, inputs 0 to 1"].between(0, 1).all()
+    networks = read_tables(SECOND / "mnist").networks
+    for labels, column in (("true", "dead, standardised inputs"), ("random", "random labels, standardised")):
+        dead = networks[(networks["designs"] == "runs") & (networks["labels"] == labels)]["dead"].mean()
+        assert found.set_index("data set").loc["MNIST", column] == pytest.approx(dead)
     twice = dying.both_studies(rate=0.002)["shift of one step"]
     assert np.allclose(twice, 2 * found["shift of one step"])
 

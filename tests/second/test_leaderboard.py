@@ -15,7 +15,7 @@ from nbutils.second.answers import answer_all, answer_table, joint_answers, read
 from nbutils.second.leaderboard import detection, leaderboard, refutations, zoo_axes
 from nbutils.second.networks import Tables
 from nbutils.second.questions import PROTOCOL
-from nbutils.second.tasks import EARLY, choose_epoch, tell_memorising
+from nbutils.second.tasks import EARLY, both_labels, choose_epoch, tell_memorising
 from nbutils.second.zoo import AXES, SHAPE, zoo_members
 
 MEMBERS = zoo_members("kmnist")
@@ -216,3 +216,6 @@ def test_telling_memorising_by_hand():
     assert np.isnan(found.loc["entropy of blocks of six", "epoch 3"])
     assert found.loc["training loss", "epoch 1"] == 0.5
     assert np.isnan(found[f"epoch {EARLY[-1]}"]).all(), "the series is shorter"
+    assert both_labels({"A": tables, "B": tables}) == "A, B"
+    tables.networks["labels"] = "true"
+    assert both_labels({"A": tables}) == "no data set"
