@@ -20,6 +20,7 @@ from matplotlib.collections import LineCollection, PathCollection, PolyCollectio
 from matplotlib.colors import to_hex, to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.offsetbox import VPacker
@@ -27,6 +28,7 @@ from matplotlib.ticker import FixedLocator
 
 __all__ = ["WIDTH", "figure_csv", "is_wide", "restacked"]
 
+GAP = 0.1  # inches above and below panels that stand in one column
 BELOW = "outside lower center"  # where a legend of all panels stands
 WIDTH = 4.1  # inches; as wide as a phone shows at the size at which letters are drawn
 WIDEST = 22  # letters of the name of an axis on one line, about as many as a phone shows below a panel
@@ -119,6 +121,9 @@ def _in_one_column(figure: Figure, panels: list[Axes], ratios: list[float], heig
         undo.append(partial(axes.set_subplotspec, axes.get_subplotspec()))
         axes.set_subplotspec(column[places.get(axes.get_subplotspec(), len(panels) - 1)])  # empty ones are not seen
     figure.set_size_inches(WIDTH, sum(inches))
+    if isinstance(engine := figure.get_layout_engine(), ConstrainedLayoutEngine):
+        undo.append(partial(engine.set, h_pad=engine.get()["h_pad"]))
+        engine.set(h_pad=GAP)  # a title stands closer to its own panel than to the one above
     return undo
 
 

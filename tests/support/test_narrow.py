@@ -64,9 +64,12 @@ def test_a_legend_of_all_panels_is_read_before_them(title, above):
         box, first, last = (one.get_window_extent() for one in (legend, panels[0, 0], panels[1, 3]))
         return box.y0 > first.y1, box.y1 < last.y0
 
+    before = figure.get_layout_engine().get()
     with restacked(figure):
         assert top_and_bottom() == (above, not above)
+        assert figure.get_layout_engine().get()["h_pad"] > before["h_pad"], "a gap above the title of each panel"
     assert top_and_bottom() == (False, True)
+    assert figure.get_layout_engine().get() == before
 
 
 def test_a_place_that_is_left_empty_is_no_panel():
