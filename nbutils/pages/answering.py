@@ -217,7 +217,7 @@ class Found:
                 f"{answer.question.threshold:g}",
                 format_number(answer.adjusted),
                 answer.networks,
-                "–" if answer.reliability is None else format_number(answer.reliability.whole, 2),
+                "–" if answer.reliability is None else format_number(answer.reliability.whole, 3),
                 "confirmatory" if answer.confirmatory else "exploratory",
             )
             for answer in self.answers.values()
