@@ -206,7 +206,7 @@ def as_inputs(
         ValueError: values are no real numbers, `mean` and `std` do not fit, or numbers lie far outside of 0 to 1 where
             `mean` and `std` say that they should not.
     """
-    array = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else as_numpy(values, "images")
+    array = as_numpy(values, "images")
     if array.ndim < 2:
         raise ValueError(f"images must have shape (examples, channels, height, width), received {array.shape}")
     if any(isinstance(one, nn.Embedding | nn.EmbeddingBag) for one in model.modules()) and array.dtype.kind in "iu":

@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -192,9 +193,13 @@ def measure(
     examples, neurons = as_count(examples, "examples", LEAST, MOST), as_count(neurons, "neurons", FEWEST, MOST)
     twins, seed = as_count(twins, "twins", most=MOST_TWINS), as_count(seed, "seed", 0, 2**32)
     own = as_module(model)
+    if empty := [name for name, one in chain(own.named_parameters(), own.named_buffers()) if one.is_meta]:
+        raise ValueError(f"model has no values for {empty[0]!r}, which is on the meta device; load its weights first")
     classes = None if labels is None else as_labels(labels, name="labels")
     if not hasattr(images, "__len__"):
         raise ValueError(f"images must be an array or a tensor, received {type(images).__name__}")
+    if isinstance(images, torch.Tensor) and images.layout != torch.strided:
+        raise ValueError("images must be dense, received a sparse tensor; pass its to_dense()")
     chosen = chosen_examples(len(images), classes, examples)
     kept = (images if isinstance(images, torch.Tensor | StoredRows) else np.asarray(images))[chosen]
     inputs, how = as_inputs(own, kept, mean, std)

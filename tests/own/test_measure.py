@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -201,6 +202,9 @@ nn.init.constant_(DEAD[0].bias, -1e6)
         (DEAD, IMAGES, {}, "no neuron of them fires on these images"),
         (Broken(), IMAGES, {"layers": "relu"}, "layer 'relu' holds .* NaN or infinite activations"),
         ("resnet18", IMAGES, {}, "model must be"),
+        (deepcopy(MLP).to("meta"), IMAGES, {}, "model has no values for '0.weight', which is on the meta device"),
+        (MLP, torch.from_numpy(IMAGES).to_sparse(), {}, "images must be dense, received a sparse tensor"),
+        (MLP, IMAGES.astype(complex), {}, "images must hold real numbers, received dtype complex"),
         (MLP, 3, {}, "images must be an array or a tensor, received int"),
     ],
 )
@@ -210,6 +214,12 @@ def test_bad_input_is_one_sentence(model, images, options, message):
         return
     with pytest.raises((ValueError, TypeError), match=message):
         nb.measure(model, images, **options)
+
+
+def test_images_of_a_type_that_numpy_does_not_know():
+    images = torch.from_numpy(IMAGES).bfloat16()
+    narrow, wide = (nb.measure(deepcopy(MLP), one, twins=1).table for one in (images, images.float()))
+    pd.testing.assert_frame_equal(narrow, wide)
 
 
 def test_what_is_saved_is_read_again(found, tmp_path):
