@@ -62,7 +62,7 @@ def event_rates(evolution: pd.DataFrame, rng: np.random.Generator | int, draws: 
         evolution: one row per run and epoch from 1 on: `labels`, `run`, `epoch`, and a count of events per kind, as in
             the extra "evolution".
         rng: source of randomness: a generator, or a seed.
-        draws: resamples for each interval.
+        draws: resamples for each interval, from 100 to a million.
 
     Returns:
         One row per condition, part of training (:func:`phases`) and kind of event: `labels`, `phase`, `kind`, `mean`

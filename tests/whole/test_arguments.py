@@ -211,7 +211,7 @@ GOOD_CALLS: dict[str, Callable[[], dict[str, Any]]] = {
         | {"outcome": "test_accuracy", "draws": 20}
     ),
     "entropy_series": lambda: {"results": study()},
-    "event_rates": lambda: {"evolution": epochs(**dict.fromkeys(KINDS, 1)).query("epoch > 0"), "rng": 0, "draws": 20},
+    "event_rates": lambda: {"evolution": epochs(**dict.fromkeys(KINDS, 1)).query("epoch > 0"), "rng": 0, "draws": 100},
     "evidence_table": lambda: {"evidence": [TEST]},
     "figure_style": dict,
     "fold": lambda: {"summary": "More", "opened": True},
