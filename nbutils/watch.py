@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import nn
-from torch.utils.data import RandomSampler
+from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
 from nbutils.activations import firing, firing_share
 from nbutils.capturing.batches import gather
@@ -376,8 +376,8 @@ class Watch:
         firing_share(rule)
         if not isinstance(spec, MeasureSpec | None):
             raise ValueError(f"spec must be a MeasureSpec, or None, received {shown(spec)}")
-        if labels is not None and isinstance(getattr(inputs, "sampler", None), RandomSampler):
-            raise ValueError("labels do not fit inputs, a DataLoader that shuffles; use shuffle=False")
+        if labels is not None and isinstance(inputs, DataLoader) and not _in_order(inputs):
+            raise ValueError("labels do not fit inputs, a DataLoader that shuffles or draws; use shuffle=False")
         self.model, self.layers, self.rule, self.layout = model, layers, rule, layout
         self.inputs = gather(inputs)
         self.labels = None if labels is None else as_labels(labels, len(self.inputs))
@@ -427,6 +427,13 @@ class Watch:
         the number of finished epochs as `epoch`. Where several processes train one network, the first one looks.
         """
         return _Callback(self)
+
+
+def _in_order(loader: DataLoader) -> bool:
+    """Whether examples come in the order of their data set, as labels do."""
+    if isinstance(loader.dataset, IterableDataset):
+        return True
+    return isinstance(getattr(loader.batch_sampler, "sampler", loader.sampler), SequentialSampler)
 
 
 def _log_of(log: Any) -> Callable[[dict[str, Any], Any], None]:

@@ -9,6 +9,7 @@ import importlib.util
 import json
 import pickle
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def load_factory(name: str) -> Callable[[], nn.Module]:
     def made() -> nn.Module:
         try:
             model = make()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {error}"
             told = f"model: {factory}() of {where} failed, it is called without arguments: {reason}"
             raise ValueError(told) from error
@@ -85,7 +86,7 @@ def _module(where: str, name: str) -> Any:
         return module
     except ValueError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # such as a script that ends with sys.exit(main())
         raise ValueError(f"model: {shown(name, 300)} cannot be imported: {type(error).__name__}: {error}") from error
 
 
@@ -246,8 +247,9 @@ def untrained_twin(
                 norm.train()
                 norm.momentum, norm.num_batches_tracked = None, torch.zeros_like(norm.num_batches_tracked)
             feed, whole = Feeder(twin), as_batch(inputs)
-            for start in range(0, len(whole), BATCH):
-                feed(whole.rows(slice(start, start + BATCH)))
+            stops = [*range(BATCH, len(whole) - 1, BATCH), len(whole)]  # one example alone has no variance
+            for start, stop in pairwise([0, *stops]):
+                feed(whole.rows(slice(start, stop)))
     return twin.eval()
 
 
@@ -258,12 +260,19 @@ def _draw_by_modules(twin: nn.Module, seed: int) -> None:
         for module in twin.modules():
             reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
             if callable(reset) and any(True for _ in module.parameters(recurse=False)):
-                reset()
-                drawn |= {id(one) for one in module.parameters(recurse=False)}
+                own = list(module.parameters(recurse=False))
+                before = [one.clone() for one in own]
+                reset()  # of a pruned or reparametrised module it draws a weight that is none of its parameters
+                drawn |= {id(now) for now, old in zip(own, before, strict=True) if _is_drawn(now, old)}
         for one in twin.parameters():
             if id(one) not in drawn and one.is_floating_point() and one.numel():
                 mean, deviation = one.float().mean(), one.float().std(correction=0)
                 one.copy_(mean + deviation * torch.randn(one.shape, device=one.device))
+
+
+def _is_drawn(now: torch.Tensor, before: torch.Tensor) -> bool:
+    """Whether a parameter was set anew: it has changed, or is one number throughout, as a bias of 0 is."""
+    return not torch.equal(now, before) or not now.numel() or bool((now == now.flatten()[0]).all())
 
 
 NORM = nn.modules.batchnorm._BatchNorm

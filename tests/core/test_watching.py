@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    RandomSampler,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
 from nbutils.activations import firing
 from nbutils.capturing.hooks import capture, capture_activations
@@ -382,8 +389,14 @@ def test_a_watch_holds_the_batches_of_a_loader(net):
     )
     once = Watch(net, iter(DataLoader(data, batch_size=16, shuffle=True)), layers="1")
     assert once.snapshot()["modularity"] == once.snapshot()["modularity"]
-    with pytest.raises(ValueError, match="labels do not fit inputs, a DataLoader that shuffles"):
-        Watch(net, DataLoader(data, batch_size=16, shuffle=True), labels, "1")
+    for mixed in (
+        {"batch_size": 16, "shuffle": True},
+        {"sampler": SubsetRandomSampler(range(50))},
+        {"sampler": WeightedRandomSampler(torch.ones(50), 50)},
+        {"batch_sampler": BatchSampler(RandomSampler(data), 16, drop_last=False)},
+    ):
+        with pytest.raises(ValueError, match="labels do not fit inputs, a DataLoader that shuffles"):
+            Watch(net, DataLoader(data, **mixed), labels, "1")
 
 
 @pytest.mark.parametrize("threshold", [float("nan"), float("inf"), "0", None, True])

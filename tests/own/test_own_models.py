@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from torch import nn
+from torch.nn.utils import prune
 
 from nbutils.own.images import StoredRows, as_inputs, chosen_examples, expected, load_images, noise_like
 from nbutils.own.models import as_module, draws_all, load_factory, load_weights, untrained_twin
@@ -315,3 +316,44 @@ def test_a_factory_that_reads_weights_makes_no_twins():
     assert not draws_all(lambda: kept, kept)
     assert draws_all(wide, wide())
     assert draws_all(lambda: nn.BatchNorm1d(3), nn.BatchNorm1d(3)), "what is constant is not drawn by anybody"
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        lambda layer: prune.l1_unstructured(layer, "weight", 0.3),
+        nn.utils.weight_norm,
+        nn.utils.spectral_norm,
+        nn.utils.parametrizations.weight_norm,
+    ],
+    ids=["pruned", "weight_norm", "spectral_norm", "parametrised weight_norm"],
+)
+@pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
+def test_twins_of_reparametrised_layers_are_no_copies(altered):
+    torch.manual_seed(5)
+    model, inputs = (
+        nn.Sequential(nn.Linear(20, 40, bias=False), nn.ReLU(), nn.Linear(40, 4, bias=False)),
+        torch.randn(60, 20),
+    )
+    for place in (0, 2):
+        altered(model[place])
+    with torch.no_grad():
+        own, twin = model(inputs), untrained_twin(model, inputs, 0)(inputs)
+    assert not torch.allclose(own, twin, atol=1e-3)
+    assert abs(np.corrcoef(own.ravel(), twin.ravel())[0, 1]) < 0.5
+
+
+@pytest.mark.parametrize("text", ["import sys\nsys.exit(3)\n", "import sys\n\ndef build():\n    sys.exit()\n"])
+def test_a_file_that_ends_the_program_is_told(text, tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(text, "utf-8")
+    with pytest.raises(ValueError, match="SystemExit"):
+        load_factory(f"{path}:build")()
+
+
+def test_one_example_more_than_a_batch():
+    model = nn.Sequential(nn.Linear(5, 30), nn.BatchNorm1d(30), nn.ReLU(), nn.Linear(30, 3))
+    model(torch.randn(50, 5))
+    for examples in (2, 256, 257, 512, 513):
+        twin = untrained_twin(model.eval(), torch.randn(examples, 5), 0)
+        assert twin[1].running_var.isfinite().all()
