@@ -145,6 +145,16 @@ def gather(inputs: Any) -> Batch:
     return Batch(tuple(joined), named)
 
 
+def require_values(model: nn.Module) -> None:
+    """Refuse a model whose tensors have no values.
+
+    Raises:
+        ValueError: a parameter or a buffer lies on the device "meta".
+    """
+    if any(t.is_meta for t in chain(model.parameters(), model.buffers())):
+        raise ValueError("model lies on the device 'meta', where tensors have no values; load its weights first")
+
+
 class Feeder:
     """Runs a model on batches: on its device and in its floating dtype, and never on the caller's own memory.
 
@@ -166,8 +176,7 @@ class Feeder:
     def __init__(self, model: nn.Module, prepare: Callable[[torch.Tensor], torch.Tensor] | None = None) -> None:
         if prepare is not None and not callable(prepare):
             raise ValueError(f"prepare must be a function of a batch, or None, received {shown(prepare)}")
-        if any(t.is_meta for t in chain(model.parameters(), model.buffers())):
-            raise ValueError("model lies on the device 'meta', where tensors have no values; load its weights first")
+        require_values(model)
         self.model, self.prepare = model, prepare
         self.device = next((p.device for p in model.parameters()), None)
         held = (t.dtype for t in chain(model.parameters(), model.buffers()) if t.is_floating_point())

@@ -8,7 +8,6 @@ import tracemalloc
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from nbutils.capturing.batches import Feeder, as_batch
+from nbutils.capturing.batches import Feeder, as_batch, require_values
 from nbutils.capturing.hooks import as_written, capture_activations, evaluating, wanted_layers
 from nbutils.capturing.layouts import Layout
 from nbutils.capturing.proposals import Proposal, propose_layers
@@ -193,8 +192,7 @@ def measure(
     examples, neurons = as_count(examples, "examples", LEAST, MOST), as_count(neurons, "neurons", FEWEST, MOST)
     twins, seed = as_count(twins, "twins", most=MOST_TWINS), as_count(seed, "seed", 0, 2**32)
     own = as_module(model)
-    if empty := [name for name, one in chain(own.named_parameters(), own.named_buffers()) if one.is_meta]:
-        raise ValueError(f"model has no values for {empty[0]!r}, which is on the meta device; load its weights first")
+    require_values(own)
     classes = None if labels is None else as_labels(labels, name="labels")
     if not hasattr(images, "__len__"):
         raise ValueError(f"images must be an array or a tensor, received {type(images).__name__}")

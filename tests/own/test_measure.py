@@ -202,7 +202,7 @@ nn.init.constant_(DEAD[0].bias, -1e6)
         (DEAD, IMAGES, {}, "no neuron of them fires on these images"),
         (Broken(), IMAGES, {"layers": "relu"}, "layer 'relu' holds .* NaN or infinite activations"),
         ("resnet18", IMAGES, {}, "model must be"),
-        (deepcopy(MLP).to("meta"), IMAGES, {}, "model has no values for '0.weight', which is on the meta device"),
+        (deepcopy(MLP).to("meta"), IMAGES, {}, "model lies on the device 'meta', where tensors have no values"),
         (MLP, torch.from_numpy(IMAGES).to_sparse(), {}, "images must be dense, received a sparse tensor"),
         (MLP, IMAGES.astype(complex), {}, "images must hold real numbers, received dtype complex"),
         (MLP, 3, {}, "images must be an array or a tensor, received int"),
