@@ -430,10 +430,14 @@ def _measure(options: argparse.Namespace) -> int:
     about = found.about
     about |= {"name": options.model, "weights": options.weights.name if options.weights else "", "data": images.source}
     about["class_names"] = list(images.classes) if about["classes"] else []
+    for left, reason in about["left_out"].items():
+        print(f"Left out of the references: {left} ({reason})")
     chosen = found.layers[found.layers["chosen"]]
     print(f"Layers: {len(chosen)} of {len(found.layers)} considered.")
     for one in found.layers.itertuples():
         print(f"  {'+' if one.chosen else '-'} {one.name}: {one.neurons} neurons, {one.why}")
+    for layer, count in about["never_above_0"].items():
+        print(f"  {layer}: {count} neurons change with the image but are never above 0, and count as never firing")
     accuracy = about["accuracy"]
     told = "" if accuracy is None else f", accuracy {accuracy:.3f}"
     print(f"Images: {about['images']:,} of {about['of']:,}, {about['inputs']}{told}")
@@ -441,10 +445,14 @@ def _measure(options: argparse.Namespace) -> int:
     whole = found.table[(found.table["layer"] == found.table["layer"].iloc[-1]) & (found.table["word"] != "unknown")]
     columns = ["called", "value", "untrained_low", "untrained_high", "noise_low", "noise_high", "word"]
     print(f"\nThe whole network beside its references:\n{whole[columns].round(3).to_string(index=False)}")
-    if about["classes"] and about["outputs"] != about["classes"]:
+    if about["outputs"] is None:
+        print("\nThe network gives no row of finite scores for each image: nothing is told of what it predicts.")
+    elif about["classes"] and about["outputs"] != about["classes"]:
         print(
             f"\nThe network has {about['outputs']:,} outputs, the labels {about['classes']} classes: are they the same?"
         )
+    for name in ("page.html", "page.ipynb"):  # of a network that was measured before
+        (folder / name).unlink(missing_ok=True)
     print(f"Tables: {found.save(folder)}")
     if not options.no_page:
         from nbutils.sweeps.report import packaged_template, write_page

@@ -160,7 +160,8 @@ class Feeder:
 
     What the model raises is told with the shapes that it was given; memory that ran out, and errors of this package,
     stay as they are. Real numbers are cast to the model's dtype. Integers stay what they are where the model holds an
-    embedding, for they may be token numbers; booleans among several inputs stay too, for they may be masks.
+    embedding, for they may be token numbers, but bytes of more than two dimensions, which are images; booleans among
+    several inputs stay too, for they may be masks.
 
     Args:
         model: any PyTorch module.
@@ -207,7 +208,8 @@ class Feeder:
         tensor = _own(values, self.device)
         if tensor.dtype == torch.bool and (several or self.has_ids):
             return tensor
-        if self.has_ids and not tensor.is_floating_point():
+        pictures = tensor.dtype == torch.uint8 and tensor.ndim > 2
+        if self.has_ids and not tensor.is_floating_point() and not pictures:
             return tensor.long()
         return tensor.to(self.dtype)
 

@@ -39,18 +39,16 @@ def matching_layers(model: nn.Module, layers: str | Collection[str] = "*") -> li
         The matching names, at least one.
 
     Raises:
-        ValueError: nothing matches; the message names the nearest and lists the layers there are. Or an argument is of
-            another kind.
+        ValueError: a wildcard matches nothing; the message names the nearest and lists the layers there are. Or an
+            argument is of another kind.
 
     Examples:
         >>> matching_layers(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), "1")
         ['1']
     """
     patterns, leaves = _patterns(model, layers), list(leaf_modules(model))
-    names = _matched(leaves, patterns)
-    if not names:
-        raise _no_match(layers, leaves, patterns)
-    return names
+    _require_matches(layers, leaves, patterns)
+    return _matched(leaves, patterns)
 
 
 def wanted_layers(model: nn.Module, layers: str | Collection[str] = "*") -> tuple[list[str], list[str]]:
@@ -73,21 +71,24 @@ def wanted_layers(model: nn.Module, layers: str | Collection[str] = "*") -> tupl
     patterns, leaves = _patterns(model, layers), list(leaf_modules(model))
     functions = [pattern for pattern in patterns if pattern.endswith("()")]
     others = [pattern for pattern in patterns if not pattern.endswith("()")]
-    names = _matched(leaves, others)
-    if (others and not names) or not patterns:
-        raise _no_match(layers, leaves, others)
-    return names, functions
+    if others or not functions:
+        _require_matches(layers, leaves, others)
+    return _matched(leaves, others), functions
 
 
 def _matched(names: Collection[str], patterns: Collection[str]) -> list[str]:
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def _no_match(layers: Any, there: Collection[str], patterns: Collection[str]) -> ValueError:
-    near = [name for pattern in patterns for name in get_close_matches(pattern, there, n=1)]
+def _require_matches(layers: Any, there: Collection[str], patterns: Collection[str]) -> None:
+    unmet = [pattern for pattern in patterns if not _matched(there, [pattern])]
+    if patterns and not unmet:
+        return
+    near = [name for pattern in unmet for name in get_close_matches(pattern, there, n=1)]
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     listed = ", ".join(map(repr, there))
-    return ValueError(f"layers={shown(layers)} matches none of the model's layers{hint}: {listed}")
+    told = f"layers={shown(layers)}" if len(unmet) == len(patterns) else f"layers: {shown(unmet[0])}"
+    raise ValueError(f"{told} matches none of the model's layers{hint}: {listed}")
 
 
 def _patterns(model: nn.Module, layers: str | Collection[str]) -> list[str]:
@@ -344,8 +345,8 @@ def capture_activations(
             leave room for in some 256 MiB.
         reduce: "mean" or "max" over positions or tokens.
         prepare: what turns a batch, on the model's device, into what the model takes, such as bytes into floats.
-        layout: "channels-first" or "features-last" where a layer's type does not tell, or a mapping from layer
-            wildcards to these words; see :func:`nbutils.capturing.layouts.read_layers`.
+        layout: "channels-first", "features-last" or "steps-first" where a layer's type does not tell, or a mapping from
+            layer wildcards to these words; see :func:`nbutils.capturing.layouts.read_layers`.
 
     Returns:
         A dictionary from layer name to a float array of shape (examples, neurons), in the model's order; each use of a

@@ -12,7 +12,7 @@ from torch import nn
 
 from nbutils.support.checks import is_among, shown
 
-LAYOUTS = ("auto", "channels-first", "features-last")
+LAYOUTS = ("auto", "channels-first", "features-last", "steps-first")
 Layout = str | Mapping[str, str]  # one of LAYOUTS, or which of them holds for which layers
 
 # (examples, channels, positions ...), by the number of dimensions that positions have; None where any will do.
@@ -43,7 +43,7 @@ class Reading:
         kind: name of its type, for messages.
         layout: of an output with three dimensions or more; see :func:`read_layers`.
         dims: numbers of dimensions that the layer's output has for a batch; None means any from two on.
-        time_first: whether the layer gives (steps, examples, features).
+        time_first: whether the layer gives (steps, examples, features), where it gives three dimensions or more.
     """
 
     name: str = ""
@@ -74,10 +74,11 @@ class Reading:
             raise ValueError(
                 f"layer {self.name!r} gave shape {shape}; {self.kind} gives {wanted} dimensions for a batch"
             )
-        if self.time_first:
+        time_first = self.time_first and len(shape) > 2
+        if time_first:
             output = output.transpose(0, 1)
         if examples is not None and len(output) != examples:
-            where = "second" if self.time_first else "first"
+            where = "second" if time_first else "first"
             raise ValueError(
                 f"layer {self.name!r} gave shape {shape} for a batch of {examples} examples; "
                 f"its {where} dimension must be the examples"
@@ -158,9 +159,10 @@ def read_layers(model: nn.Module, names: list[str], layout: Layout = "auto", cal
         model: any PyTorch module.
         names: names of the layers.
         layout: "channels-first" or "features-last" for outputs of three dimensions or more of layers whose type does
-            not tell; "auto" takes three dimensions as an error there, and more as channels first (unless capture sees
-            that they follow a layer with features last). Or a mapping from wildcards over layer names to these words,
-            which decides for the layers it names (the first match counts), whatever their type.
+            not tell, "steps-first" for (steps, examples, features); "auto" takes three dimensions as an error there,
+            and more as channels first (unless capture sees that they follow a layer with features last). Or a mapping
+            from wildcards over layer names to these words, which decides for the layers it names (the first match
+            counts), whatever their type.
         calls: whether wildcards may also name activation functions that the model calls, which show only then.
 
     Returns:
@@ -194,7 +196,7 @@ def read_layers(model: nn.Module, names: list[str], layout: Layout = "auto", cal
         asked = next((word for pattern, word in chosen.items() if fnmatchcase(name, pattern)), "auto")
         if asked == "auto":
             asked = known if known != "auto" or chosen else str(layout)
-        found[name] = Reading(name, type(modules[name]).__name__, asked, dims, time_first)
+        found[name] = _reading(name, type(modules[name]).__name__, asked, dims, time_first)
     return found
 
 
@@ -212,7 +214,15 @@ def read_call(name: str, layout: Layout = "auto") -> Reading:
     words = layout if isinstance(layout, Mapping) else {"*": layout}
     tried = ((one, pattern) for one in (name, name.partition("#")[0]) for pattern in words)
     asked = next((words[pattern] for one, pattern in tried if fnmatchcase(one, pattern)), "auto")
-    return Reading(name, "a called function", asked)
+    return _reading(name, "a called function", asked)
+
+
+def _reading(
+    name: str, kind: str, layout: str, dims: tuple[int, ...] | None = None, time_first: bool = False
+) -> Reading:
+    if layout == "steps-first":
+        return Reading(name, kind, "features-last", dims, time_first=True)
+    return Reading(name, kind, layout, dims, time_first)
 
 
 def _of_type(module: nn.Module) -> tuple[str, tuple[int, ...] | None, bool]:

@@ -30,7 +30,7 @@ SUMS = {
     for word in ("add", "add_", "__add__", "__iadd__", "__radd__", "contiguous")
     if hasattr(home, word)
 } | {nn.functional.dropout: "dropout"}
-EXAMPLES = 3  # of the pass that shows what there is
+EXAMPLES, FEWER = 3, 2  # of the pass that shows what there is, and of one that shows where the examples are
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,11 @@ def propose_layers(
 ) -> list[Proposal]:
     """Layers of a model whose outputs are its hidden neurons, in the order in which they run.
 
-    What activation functions give is proposed, modules and called functions alike, and what recurrent layers give;
-    where there are none of them, what hidden layers with weights give. A sigmoid or softmax beside other activation
-    functions is taken for a gate, and what the model itself returns is no hidden layer. How an output is laid out
-    follows from the layer before it through activation functions, dropout and sums.
+    What activation functions give is proposed, modules and called functions alike, modules of a user's own that call
+    one among them, and what recurrent layers give; where there are none of them, what hidden layers with weights give.
+    A sigmoid or softmax beside other activation functions is taken for a gate, and what the model itself returns is no
+    hidden layer. How an output is laid out follows from the layer before it through activation functions, dropout and
+    sums, and where the examples are from a second pass with fewer of them.
 
     Args:
         model: any PyTorch module.
@@ -98,7 +99,11 @@ def propose_layers(
     matching_layers(model)  # refuses what is no model, or cannot be looked into
     whole = next(stream(inputs))
     few = whole.rows([place % len(whole) for place in range(EXAMPLES)])
-    seen, given = _passed(model, Feeder(model, prepare), few)
+    feed = Feeder(model, prepare)
+    seen, given = _passed(model, feed, few)
+    if any(_unclear(one.output.shape) for one in seen):
+        fewer = {one.name: one.output.shape for one in _passed(model, feed, few.rows(slice(FEWER)))[0]}
+        seen = [replace(one, layout="steps-first") if _steps_first(one, fewer) else one for one in seen]
     found = [_proposed(one, given) for one in seen if one.word != "weights"]
     if not any(one.chosen for one in found):
         found += [_proposed(one, given) for one in seen if one.word == "weights"]
@@ -118,6 +123,8 @@ def _passed(model: nn.Module, feed: Feeder, few: Any) -> tuple[list[_Seen], Any]
     """Outputs of one pass that may be neurons, in order, and what the model gave."""
     leaves = leaf_modules(model)
     readings = read_layers(model, list(leaves))
+    own = {name for name, one in leaves.items() if name and not type(one).__module__.startswith("torch.")}
+    inside: dict[str, tuple[str, torch.Tensor]] = {}  # what a module of somebody's own called last
     layouts: dict[int, tuple[torch.Tensor, str, str]] = {}  # by identity: the tensor, held; its layout; who gave it
     seen: list[_Seen] = []
     given: list[Any] = []
@@ -140,25 +147,57 @@ def _passed(model: nn.Module, feed: Feeder, few: Any) -> tuple[list[_Seen], Any]
             reading = readings[name]
             if reading.time_first and isinstance(output, tuple):
                 output = (output[0].transpose(0, 1), *output[1:])
-            note(name, type(module).__name__, args, output, reading.layout, _word(module))
+            function, made = inside.pop(name, ("", None))
+            word, layout = _word(module), reading.layout
+            if function and (output is made or not any(True for _ in module.parameters(recurse=False))):
+                # x * sigmoid(x) is an activation function, and sigmoid(x) alone a gate.
+                word = "gate" if output is made and function in GATES else "unit"
+            elif layout == "auto" and word == "weights":
+                layout = _laid_out(args, output)
+            note(name, type(module).__name__, args, output, layout, word)
 
         return hook
 
     def called(name: str, args: tuple[Any, ...], output: torch.Tensor) -> None:
-        function = name.rpartition(".")[2].removesuffix("()")
+        where, _, function = name.removesuffix("()").rpartition(".")
+        if where in own:
+            if function not in SUMS.values():
+                inside[where] = function, output
+            return
         word = "same" if function in SUMS.values() else "gate" if function in GATES else "unit"
         note(name, function, args, output, "auto", word)
 
     handles = [module.register_forward_hook(at_leaf(name)) for name, module in leaves.items()]
     handles.append(model.register_forward_hook(lambda _module, _args, output: given.append(output)))
     try:
-        calls = activation_calls(model, leaves, called, ACTIVATIONS | SUMS)
+        calls = activation_calls(model, leaves.keys() - own, called, ACTIVATIONS | SUMS)
         with as_written(), evaluating(model), torch.no_grad(), calls:
             feed(few)
     finally:
         for handle in handles:
             handle.remove()
     return seen, given[-1]
+
+
+def _unclear(shape: torch.Size) -> bool:
+    """Whether another dimension than the first may hold the examples."""
+    return len(shape) > 2 and (shape[0] != EXAMPLES or shape[1] == EXAMPLES)
+
+
+def _steps_first(one: _Seen, fewer: dict[str, torch.Size]) -> bool:
+    """Whether the second dimension, and no other, has another length with fewer examples."""
+    shape = one.output.shape
+    return len(shape) == 3 and shape[1] == EXAMPLES and fewer.get(one.name) == (shape[0], FEWER, shape[2])
+
+
+def _laid_out(args: tuple[Any, ...], output: Any) -> str:
+    """What the shapes of a layer's input and output tell: its neurons are along the one dimension that it changes."""
+    before = next((one.shape for one in args if isinstance(one, torch.Tensor)), ())
+    after = output.shape if isinstance(output, torch.Tensor) else ()
+    if len(before) != len(after) or len(after) < 3:
+        return "auto"
+    changed = [place for place, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+    return "features-last" if changed == [len(after) - 1] else "channels-first" if changed == [1] else "auto"
 
 
 def _word(module: nn.Module) -> str:
@@ -175,10 +214,11 @@ def _word(module: nn.Module) -> str:
 def _proposed(one: _Seen, given: Any) -> Proposal:
     shape = tuple(one.output.shape)
     layout = one.layout if one.layout != "auto" or len(shape) == 3 else "channels-first"
-    neurons = 1 if len(shape) < 2 else shape[-1] if layout == "features-last" else shape[1]
+    last = layout in ("features-last", "steps-first")
+    neurons = 1 if len(shape) < 2 else shape[-1] if last else shape[1]
     made = f" makes of {one.follows}" if one.follows else " gives"
     why, chosen = f"what {one.kind}{made}", False
-    if len(shape) < 2 or shape[0] != EXAMPLES:
+    if len(shape) < 2 or (shape[0] != EXAMPLES and layout != "steps-first"):
         why = f"gives shape {shape} for {EXAMPLES} examples: its first dimension is not the examples"
     elif layout == "auto":
         why = f"gives shape {shape}, which may be (channels, positions) or (tokens, features): say which with layout"
@@ -188,7 +228,8 @@ def _proposed(one: _Seen, given: Any) -> Proposal:
         why = "what the model itself returns"
     else:
         chosen = True
-    return Proposal(one.name, one.kind, shape[1:], neurons, layout, chosen, why)
+    of_one = (shape[0], *shape[2:]) if layout == "steps-first" else shape[1:]
+    return Proposal(one.name, one.kind, of_one, neurons, layout, chosen, why)
 
 
 def _tensors(given: Any) -> list[torch.Tensor]:

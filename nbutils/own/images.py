@@ -14,9 +14,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from nbutils.capturing.batches import Feeder, as_batch
+from nbutils.capturing.hooks import as_written, evaluating
 from nbutils.data.datasets import balanced_indices, load_dataset
 from nbutils.support.checks import as_labels, as_numpy, shown
 
+MOST_CLASSES = 100_000  # numbers from here on are no classes
 LEAST = 20  # examples: a half probe then has ten
 BLOCK = 2**20  # bytes of a file that are read at once
 DAMAGE = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
@@ -135,7 +138,7 @@ def load_images(name: str) -> Images:
         >>> load_images("digits").values.shape
         (360, 1, 8, 8)
     """
-    if not name.endswith(".npz"):
+    if not name.lower().endswith(".npz"):
         if Path(name).suffix and not name.startswith("folder:"):
             raise ValueError(f"data: {shown(name, 300)} is no data set, no folder:PATH, and no file .npz")
         data = load_dataset(name)
@@ -157,8 +160,45 @@ def load_images(name: str) -> Images:
     if values is None:
         raise ValueError(f"data: {path} must hold an array 'images', it holds {', '.join(names) or 'nothing'}")
     labels = None if labels is None else as_labels(labels)
-    classes = () if labels is None else tuple(map(str, range(int(labels.max()) + 1)))
-    return Images(values, labels, classes, path.name)
+    if labels is not None and len(labels) != len(values):
+        raise ValueError(f"data: {path} holds {len(values)} images and {len(labels)} labels")
+    most = -1 if labels is None else int(labels.max(initial=-1))
+    if most >= MOST_CLASSES:
+        raise ValueError(f"data: labels of {path} must be numbers of classes from 0 on, received {most:,}")
+    return Images(values, labels, tuple(map(str, range(most + 1))), path.name)
+
+
+def shown_examples(images: Any, labels: Any, examples: int) -> tuple[Any, np.ndarray | None, int]:
+    """The examples that are looked at, with their labels.
+
+    Args:
+        images: an array, a tensor, nested lists or :class:`StoredRows`, examples first.
+        labels: class per image, or None.
+        examples: how many, at most.
+
+    Returns:
+        (images, labels or None, how many there were).
+
+    Raises:
+        ValueError: images of another kind, or as :func:`chosen_examples`.
+
+    Examples:
+        >>> values, labels, total = shown_examples(np.zeros((40, 3)), [0, 1] * 20, 20)
+        >>> values.shape, labels.sum().item(), total
+        ((20, 3), 10, 40)
+    """
+    plain = isinstance(images, torch.Tensor | StoredRows | list) or hasattr(images, "__array__")
+    if not plain or not hasattr(images, "__len__"):
+        raise ValueError(
+            f"images must be an array or a tensor, received {type(images).__name__}; gather what a loader gives, as by "
+            "torch.cat"
+        )
+    if isinstance(images, torch.Tensor) and images.layout != torch.strided:
+        raise ValueError("images must be dense, received a sparse tensor; pass its to_dense()")
+    classes = None if labels is None else as_labels(labels, name="labels")
+    chosen = chosen_examples(len(images), classes, examples)
+    kept = (images if isinstance(images, torch.Tensor | StoredRows) else np.asarray(images))[chosen]
+    return kept, None if classes is None else classes[chosen], len(images)
 
 
 def chosen_examples(total: int, labels: Any, examples: int) -> np.ndarray:
@@ -179,8 +219,9 @@ def chosen_examples(total: int, labels: Any, examples: int) -> np.ndarray:
         raise ValueError(f"labels must be one for each of {total} images, received {len(labels)}")
     if (classes := len(np.unique(labels))) < 2:
         raise ValueError("labels must hold at least two classes, received one; without labels, give none")
-    if np.min(labels) < 0:
-        raise ValueError(f"labels must be numbers of classes from 0 on, received {np.min(labels)}")
+    if np.min(labels) < 0 or np.max(labels) >= MOST_CLASSES:
+        odd = np.min(labels) if np.min(labels) < 0 else np.max(labels)
+        raise ValueError(f"labels must be numbers of classes from 0 on, received {odd}")
     if 2 * classes > total:
         raise ValueError(f"labels must have two images of a class on average, received {classes} classes of {total}")
     return np.sort(balanced_indices(labels, min(examples, total), "examples"))
@@ -192,9 +233,9 @@ def as_inputs(
     """Images as a model takes them, and in words what was done to them.
 
     Bytes become numbers from 0 to 1. From numbers `mean` is taken and `std` divides, channel by channel; without them,
-    bytes get mean 0 and deviation 1 over these images, and numbers stay as they are. Where the model begins with a
-    `Linear` as wide as an image has values, images are laid out in a row. Whole numbers for a model with an embedding
-    stay as they are.
+    bytes get mean 0 and deviation 1 over these images, and numbers stay as they are. Where the model does not take
+    images as they are, and has a `Linear` as wide as an image has values, they are laid out in a row. Whole numbers of
+    tokens, shape (examples, tokens), stay as they are where the model has an embedding that takes them.
 
     Args:
         model: any PyTorch module.
@@ -203,14 +244,19 @@ def as_inputs(
         std: above 0.
 
     Raises:
-        ValueError: values are no real numbers, `mean` and `std` do not fit, or numbers lie far outside of 0 to 1 where
-            `mean` and `std` say that they should not.
+        ValueError: values are no real numbers, `mean` and `std` do not fit, or are given for tokens, or numbers lie far
+            outside of 0 to 1 where `mean` and `std` say that they should not.
     """
     array = as_numpy(values, "images")
     if array.ndim < 2:
         raise ValueError(f"images must have shape (examples, channels, height, width), received {array.shape}")
-    if any(isinstance(one, nn.Embedding | nn.EmbeddingBag) for one in model.modules()) and array.dtype.kind in "iu":
-        return torch.from_numpy(np.ascontiguousarray(array)).long(), "as they are, token numbers"
+    embeds = any(isinstance(one, nn.Embedding | nn.EmbeddingBag) for one in model.modules())
+    if embeds and array.dtype.kind in "iu" and (array.ndim == 2 or array.dtype != np.uint8):
+        tokens = torch.from_numpy(np.ascontiguousarray(array)).long()
+        if _takes(model, tokens) or not _takes(model, tokens.float()):
+            if mean is not None or std is not None:
+                raise ValueError("mean and std are for images; the model takes these numbers for tokens")
+            return tokens, TOKENS
     if not np.isfinite(array).all():
         raise ValueError(f"images hold {int((~np.isfinite(array)).sum())} NaN or infinite values")
     bytes_given = array.dtype == np.uint8
@@ -225,9 +271,9 @@ def as_inputs(
             )
         shift, scale = (_by_channel(one, numbers, name) for one, name in ((mean, "mean"), (std, "std")))
         if not (np.abs(shift) <= 1).all():
-            raise ValueError(f"mean must be that of values from 0 to 1, received {shown(list(np.atleast_1d(mean)))}")
-        if not (scale > 0).all():
-            raise ValueError(f"std must be above 0, received {shown(list(std))}")
+            raise ValueError(f"mean must be that of values from 0 to 1, received {shown(shift.ravel().tolist())}")
+        if not ((scale > 0) & np.isfinite(scale)).all():
+            raise ValueError(f"std must be above 0 and finite, received {shown(scale.ravel().tolist())}")
         numbers, how = (numbers - shift) / scale, "minus the mean and divided by the deviation that were given"
     elif bytes_given:
         over = (0, *range(2, numbers.ndim))
@@ -240,12 +286,31 @@ def as_inputs(
     first = next((one for one in model.modules() if isinstance(one, WITH_WEIGHTS)), None)
     if isinstance(first, nn.Conv2d) and inputs.ndim == 3:
         raise ValueError(f"images have shape {tuple(inputs.shape)}; add the axis of channels: images[:, None]")
-    if isinstance(first, nn.Linear) and inputs.ndim > 2 and first.in_features == inputs[0].numel():
-        inputs, how = inputs.flatten(1), f"{how}; in a row"
+    wide = any(isinstance(one, nn.Linear) and one.in_features == inputs[0].numel() for one in model.modules())
+    if wide and inputs.ndim > 2:
+        row = inputs.flatten(1)
+        # One dimension may be all of an image, which a `Linear` takes as it is, for positions of one feature each.
+        alike = inputs.shape[-1] == row.shape[1] and _takes(model, row)
+        if alike or (not _takes(model, inputs) and _takes(model, row)):
+            return row, f"{how}; in a row"
     return inputs, how
 
 
-WITH_WEIGHTS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.RNN, nn.LSTM, nn.GRU)
+def _takes(model: nn.Module, inputs: torch.Tensor) -> bool:
+    """Whether a model runs on inputs, tried with three of them."""
+    try:
+        with as_written(), evaluating(model), torch.no_grad():
+            Feeder(model)(as_batch(inputs[:3]))
+    except RuntimeError:
+        return False
+    return True
+
+
+TOKENS = "as they are, token numbers"
+WITH_WEIGHTS = (
+    *(nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d),
+    *(nn.RNN, nn.LSTM, nn.GRU),
+)
 
 
 def _by_channel(given: Any, numbers: np.ndarray, name: str) -> np.ndarray:

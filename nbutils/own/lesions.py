@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from torch import nn
 
 from nbutils.capturing.hooks import evaluating
 from nbutils.data.datasets import held_out_probe
 from nbutils.experiments.lesions import LESION_RULES
 from nbutils.experiments.silenced_sets import Subject, set_rows
-from nbutils.own.images import LEAST, StoredRows, as_inputs, chosen_examples
+from nbutils.own.images import LEAST, as_inputs, shown_examples
 from nbutils.own.measure import Looker, looked_at
 from nbutils.own.models import as_module
 from nbutils.runs.training import one_thread
@@ -75,13 +74,9 @@ def lesion(
         ('whole', 60)
     """
     examples, draws = as_count(examples, "examples", 2 * LEAST, MOST), as_count(draws, "draws", most=MOST)
-    own, classes = as_module(model), as_labels(labels, name="labels")
-    if not hasattr(images, "__len__"):
-        raise ValueError(f"images must be an array or a tensor, received {type(images).__name__}")
-    chosen = chosen_examples(len(images), classes, examples)
-    kept = (images if isinstance(images, torch.Tensor | StoredRows) else np.asarray(images))[chosen]
+    own = as_module(model)
+    kept, classes, _ = shown_examples(images, as_labels(labels, name="labels"), examples)
     inputs, _ = as_inputs(own, kept, mean, std)
-    classes = classes[chosen]
     probe, others = held_out_probe(classes)
     with one_thread(), evaluating(own):
         looker = Looker(looked_at(own, inputs, layers, layout), classes[probe], "mean", layout, seed)

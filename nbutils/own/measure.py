@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import tracemalloc
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -24,13 +24,13 @@ from nbutils.communities import agreed_communities, detect_communities
 from nbutils.data.datasets import probe_halves
 from nbutils.graphs import activation_pattern_graph
 from nbutils.measures import MeasureSpec, measure_matched
-from nbutils.own.images import LEAST, StoredRows, as_inputs, chosen_examples, expected, noise_like
+from nbutils.own.images import LEAST, TOKENS, as_inputs, expected, noise_like, shown_examples
 from nbutils.own.models import as_module, draws_all, untrained_twin
 from nbutils.runs.looks import AnyLook
 from nbutils.second.candidates import CANDIDATES, Candidate
 from nbutils.second.questions import PROTOCOL
 from nbutils.support.arguments import checked
-from nbutils.support.checks import as_count, as_labels, is_among, shown
+from nbutils.support.checks import as_count, is_among, shown
 from nbutils.support.devices import resolve_device
 from nbutils.support.files import replace_file
 from nbutils.support.provenance import provenance
@@ -49,6 +49,7 @@ WIDE = 2048  # neurons of the last layer, and as many of the others, that entrie
 ON_SOME = ("agreement", "representation")
 HELD = 2**31  # bytes of activations that are kept between the first look at all networks and their measures
 MOST, MOST_TWINS = 10_000_000, 1000
+APART = 210_604_693  # part of all seeds that are derived
 DRAWN = 250  # neurons of the picture of the graph, at most
 WORDS = ("above", "below", "among", "unknown")
 # Columns of the table of a layer -> what a page calls them.
@@ -74,7 +75,10 @@ class Measured:
         edges: of the graph of the whole network among at most 250 neurons: `first`, `second` (rows of `neurons`).
         costs: seconds and mebibytes of every entry of the registry.
         layers: the layers that were considered, see :class:`nbutils.capturing.proposals.Proposal`.
-        about: what was measured, and how.
+        about: what was measured, and how; `left_out` names references that could not be measured, and why;
+            `never_above_0` how many neurons of which layer change with the image and never fire, for they are never
+            above 0; `joined` is the share of pairs that the graph of the whole network joins, which is more than
+            `density` where pairs are tied.
     """
 
     table: pd.DataFrame
@@ -193,17 +197,10 @@ def measure(
     twins, seed = as_count(twins, "twins", most=MOST_TWINS), as_count(seed, "seed", 0, 2**32)
     own = as_module(model)
     require_values(own)
-    classes = None if labels is None else as_labels(labels, name="labels")
-    if not hasattr(images, "__len__"):
-        raise ValueError(f"images must be an array or a tensor, received {type(images).__name__}")
-    if isinstance(images, torch.Tensor) and images.layout != torch.strided:
-        raise ValueError("images must be dense, received a sparse tensor; pass its to_dense()")
-    chosen = chosen_examples(len(images), classes, examples)
-    kept = (images if isinstance(images, torch.Tensor | StoredRows) else np.asarray(images))[chosen]
+    kept, classes, total = shown_examples(images, labels, examples)
     inputs, how = as_inputs(own, kept, mean, std)
     if bool((inputs == inputs[:1]).all()):
         raise ValueError(f"images must differ, received {len(inputs)} that are all alike")
-    classes = None if classes is None else classes[chosen]
     fresh = factory if factory is not None and draws_all(factory, own) else None
     where = resolve_device(device)
     before = next((one.device for one in own.parameters()), torch.device("cpu"))
@@ -213,31 +210,40 @@ def measure(
         names = [one.name for one in looker.proposed]
         networks: list[tuple[str, Callable[[], AnyLook]]] = [("own", lambda: looker.look(own, inputs))]
         networks += [
-            (f"untrained {k}", lambda k=k: looker.look(untrained_twin(own, inputs, seed + k, fresh), inputs))
+            (f"untrained {k}", lambda k=k: looker.look(untrained_twin(own, inputs, _apart(seed, k), fresh), inputs))
             for k in range(twins)
         ]
-        networks.append(("noise", lambda: looker.look(own, noise_like(inputs, seed))))
-        compared: dict[int, int] = {}
+        networks.append(("noise", lambda: looker.look(own, noise_like(inputs, _apart(seed, twins)))))
+        steps, compared = 2 * len(networks), dict[int, int]()
         held: dict[str, AnyLook] = {}
+        left_out: dict[str, str] = {}
         for place, (name, make) in enumerate(networks):
-            look = make()
+            try:
+                look = make()
+            except (ValueError, RuntimeError) as error:
+                if name == "own" or isinstance(error, torch.OutOfMemoryError):
+                    raise
+                left_out[name] = str(error)
+                continue
             compared = _compared(look, compared, neurons)
             if name == "own" and not look.fired.any():
                 raise ValueError("layers: no neuron of them fires on these images")
             if look.preactivations.nbytes * (len(held) + 1) <= HELD:
                 held[name] = replace(look)  # without what was derived from it
             if progress:
-                progress(place + 1, 2 * len(networks))
+                progress(place + 1, steps)
+        networks = [one for one in networks if one[0] not in left_out]
         costs: dict[str, tuple[float, float]] = {}
         rows: list[tuple[str, str, str, str, float]] = []
         for place, (name, make) in enumerate(networks):
             look = held.pop(name) if name in held else make()
             rows += _taken(name, look, compared, names, classes is not None, costs if name == "own" else None)
             if name == "own":
-                found, edges = _neurons(look, names, classes, seed)
-                accuracy, outputs = _accuracy(look, classes), look.logits.shape[1]
+                found, edges, joined = _neurons(look, names, classes, seed)
+                below = _never_above_0(look, names)
+                accuracy, outputs = _accuracy(look, classes), look.logits.shape[1] if looker.scored else None
             if progress:
-                progress(len(networks) + place + 1, 2 * len(networks))
+                progress(steps - len(networks) + place + 1, steps)
     finally:
         own.to(before)
     return Measured(
@@ -247,23 +253,41 @@ def measure(
         costs=pd.DataFrame([(k, *v) for k, v in costs.items()], columns=["entry", "seconds", "mebibytes"]),
         layers=pd.DataFrame([{**vars(one), "shape": "x".join(map(str, one.shape))} for one in looker.considered]),
         about={
+            "name": type(own).__name__,
+            "weights": "as they were given",
+            "data": "images that were given",
+            "class_names": [] if classes is None else [str(k) for k in range(int(classes.max()) + 1)],
             "model": type(own).__name__,
             "parameters": sum(one.numel() for one in own.parameters()),
             "images": len(inputs),
-            "of": len(images),
+            "of": total,
             "shape": list(inputs.shape[1:]),
             "inputs": how,
             "classes": 0 if classes is None else len(np.unique(classes)),
             "accuracy": accuracy,
             "outputs": outputs,
-            "twins": twins,
+            "left_out": left_out,
+            "twins": sum(name.startswith("untrained") for name, _ in networks),
             "twins_made_by": "the factory" if fresh else "each layer's reset_parameters",
-            "noise": "normal noise with the mean and deviation of each channel",
+            "noise": _noise(inputs, how),
             "density": PROTOCOL.density,
+            "joined": joined,
+            "never_above_0": below,
             "seed": seed,
             "provenance": provenance(),
         },
     )
+
+
+def _apart(seed: int, number: int) -> int:
+    """A seed of a twin or of noise, which nobody would take for a model or its images by chance."""
+    return int(np.random.SeedSequence([seed, number, APART]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def _noise(inputs: torch.Tensor, how: str) -> str:
+    if how == TOKENS:
+        return "the same tokens, dealt anew over examples and positions"
+    return f"normal noise with the mean and deviation of each {'feature' if inputs.ndim == 2 else 'channel'}"
 
 
 def looked_at(model: nn.Module, inputs: torch.Tensor, layers: Any, layout: Layout) -> list[Proposal]:
@@ -316,6 +340,7 @@ class Looker:
         self.classes, self.reduce, self.seed = classes, reduce, seed
         self.layout = _layouts(self.proposed, layout)
         self.wanted = list(dict.fromkeys(one.name.partition("#")[0] for one in self.proposed))
+        self.scored = False  # whether the network looked at last gave a row of scores for each example
 
     def look(self, model: nn.Module, inputs: torch.Tensor) -> AnyLook:
         try:
@@ -324,6 +349,7 @@ class Looker:
             raise ValueError(f"images do not fit the model: {error}; {expected(model)}") from error
         parts = [seen[one.name] for one in self.proposed]
         logits = _outputs(model, inputs)
+        self.scored = logits is not None
         examples = len(inputs)
         labels = np.zeros(examples, np.int64) if self.classes is None else self.classes
         return AnyLook(
@@ -342,10 +368,14 @@ class Looker:
 
 
 def _outputs(model: nn.Module, inputs: torch.Tensor) -> np.ndarray | None:
-    """What the model returns, where that is one row of scores for each example."""
+    """What the model returns, or calls its logits, where that is one row of finite scores for each example."""
     kept: list[Any] = []
 
     def keep(_module: nn.Module, _given: Any, output: Any) -> None:
+        if isinstance(output, Mapping):
+            output = output.get("logits")
+        elif not isinstance(output, torch.Tensor):
+            output = getattr(output, "logits", output)
         kept.append(output[0] if isinstance(output, tuple | list) and output else output)
 
     feed, handle = Feeder(model), model.register_forward_hook(keep)
@@ -438,10 +468,14 @@ def _with_cost(one: Candidate, look: AnyLook, costs: dict[str, tuple[float, floa
     start = time.perf_counter()
     found = _safely(one, look)
     seconds = time.perf_counter() - start
+    traced = tracemalloc.is_tracing()  # by the caller
     tracemalloc.start()  # in a second round, for it takes time of its own
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
     _safely(one, look)
-    peak = tracemalloc.get_traced_memory()[1] / 2**20
-    tracemalloc.stop()
+    peak = (tracemalloc.get_traced_memory()[1] - before) / 2**20
+    if not traced:
+        tracemalloc.stop()
     costs[one.name] = round(seconds, 4), round(peak, 3)
     return found
 
@@ -460,7 +494,10 @@ def _safely(one: Candidate, look: AnyLook) -> dict[str, float]:
 def _graph(look: AnyLook) -> dict[str, float]:
     if look.neurons < FEWEST:
         return {}
-    found = measure_matched(look.fired, look.cells, look.seed, look.neurons, GRAPH, DRAWS)
+    # Where all active neurons are compared, they are drawn once, and nulls must not hang on one draw of theirs.
+    every = look.neurons == look.fired.any(axis=0).sum()
+    spec = GRAPH.model_copy(update={"null_draws": DRAWS}) if every else GRAPH
+    found = measure_matched(look.fired, look.cells, look.seed, look.neurons, spec, DRAWS)
     known = {name: found[name] for name in ("modularity", "communities", "well_defined", "connected_share")}
     known["excess"] = found["modularity"] - found["null_circular"]
     if look.cells.any():  # more than one cell
@@ -480,7 +517,8 @@ def _table(rows: list[tuple[str, str, str, str, float]]) -> pd.DataFrame:
     ):
         groups = long[members].groupby(keys)["value"]
         found[f"{kind}_low"], found[f"{kind}_high"] = groups.min(), groups.max()
-        found.loc[groups.count() < groups.size(), [f"{kind}_low", f"{kind}_high"]] = np.nan
+        whole = (groups.count() == groups.size()).reindex(found.index, fill_value=False)
+        found.loc[~whole.astype(bool), [f"{kind}_low", f"{kind}_high"]] = np.nan
     found = order.merge(found.reset_index(), on=keys)
     found["word"] = [_word(row) for row in found.itertuples()]
     found.insert(2, "called", found["measure"].map(MEASURED))
@@ -497,10 +535,18 @@ def _word(row: Any) -> str:
     return "above" if halves[0] > high else "below" if halves[1] < low else "among"
 
 
+def _never_above_0(look: AnyLook, names: list[str]) -> dict[str, int]:
+    """How many neurons of a layer change with the image and are never above 0, where there are such."""
+    values = look.preactivations
+    found = ~look.fired.any(axis=0) & (values != values[:1]).any(axis=0)
+    counts = {name: int(found[look.layers == number].sum()) for number, name in enumerate(names, start=1)}
+    return {name: count for name, count in counts.items() if count}
+
+
 def _neurons(
     look: AnyLook, names: list[str], classes: np.ndarray | None, seed: int
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Every neuron with its community in the graph of all active ones, and the edges of a picture of it."""
+) -> tuple[pd.DataFrame, pd.DataFrame, float | None]:
+    """Every neuron with its community in the graph of all active ones, edges of a picture of it, and pairs joined."""
     rng = np.random.default_rng(seed)
     at = np.sort(rng.permutation(np.flatnonzero(look.fired.any(axis=0)))[: 2 * WIDE])
     graph = activation_pattern_graph(look.fired[:, at], PROTOCOL.density)
@@ -519,7 +565,8 @@ def _neurons(
         told = selective_for(look.fired[:, communities >= 0], classes, communities[communities >= 0])
         table = table.merge(told[["community", "selective_for", "preference"]], on="community", how="left")
     shown_ones = np.sort(rng.permutation(len(at))[:DRAWN])
-    pairs = graph[shown_ones][:, shown_ones].tocoo()
-    upper = pairs.row < pairs.col
-    ends = [at[shown_ones[side[upper]]] for side in (pairs.row, pairs.col)]
-    return table, pd.DataFrame({"first": ends[0], "second": ends[1]})
+    drawn = graph[shown_ones][:, shown_ones].tocoo()
+    upper = drawn.row < drawn.col
+    ends = [at[shown_ones[side[upper]]] for side in (drawn.row, drawn.col)]
+    pairs = len(at) * (len(at) - 1)
+    return table, pd.DataFrame({"first": ends[0], "second": ends[1]}), graph.nnz / pairs if pairs else None

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import hashlib
 import importlib
 import importlib.util
-import json
-import pickle
-from collections.abc import Callable, Mapping
+import inspect
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from nbutils.capturing.batches import Feeder, as_batch
 from nbutils.capturing.hooks import evaluating
@@ -34,7 +38,8 @@ def load_factory(name: str) -> Callable[[], nn.Module]:
 
     Args:
         name: `package.module:factory`; `torchvision:resnet18`, any model of `torchvision.models`, with fresh weights;
-            or `path/to/file.py:factory`. A factory is a function without arguments, or a class. Its code is run.
+            or `path/to/file.py:factory`. A factory is a function without arguments, or a class. Its code is run, and
+            as of a script, what lies beside a file can be imported by it.
 
     Returns:
         A function that makes a model. It raises `ValueError` where the factory fails, or gives no PyTorch module.
@@ -51,13 +56,16 @@ def load_factory(name: str) -> Callable[[], nn.Module]:
         raise ValueError(
             f"model must be package.module:factory, file.py:factory or torchvision:name, received {shown(name)}"
         )
-    module = _module(where, name)
+    beside = Path(where).expanduser().absolute().parent if where.endswith(".py") else None
+    with _importable(beside):
+        module = _module(where, name)
     if not callable(make := getattr(module, factory, None)):
         raise ValueError(f"model: {where} has no factory {factory!r}{nearest(factory, dir(module))}")
 
     def made() -> nn.Module:
         try:
-            model = make()
+            with _importable(beside):
+                model = make()
         except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {error}"
             told = f"model: {factory}() of {where} failed, it is called without arguments: {reason}"
@@ -80,14 +88,37 @@ def _module(where: str, name: str) -> Any:
         path = Path(where).expanduser()
         if not path.is_file():
             raise ValueError(f"model: there is no file {shown(where, 300)}")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
+        return _of_file(path.absolute())
     except ValueError:
         raise
     except (Exception, SystemExit) as error:  # such as a script that ends with sys.exit(main())
         raise ValueError(f"model: {shown(name, 300)} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+@contextlib.contextmanager
+def _importable(folder: Path | None) -> Iterator[None]:
+    """What lies in a folder can be imported meanwhile, as it can by a script that lies there."""
+    if folder is None:
+        yield
+        return
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def _of_file(path: Path) -> Any:
+    """A module by its file, known under a name of its own, for dataclasses look for the module of a class."""
+    name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
 
 
 def as_module(model: Any) -> nn.Module:
@@ -128,21 +159,42 @@ def load_weights(model: nn.Module, path: Path | str) -> nn.Module:
             first names that are missing, too many, or of another shape.
     """
     found, own = _state(Path(path)), model.state_dict()
-    fitting = max((_without(found, prefix) for prefix in ("", *WRAPPERS)), key=lambda one: len(one.keys() & own.keys()))
-    # How many batches a norm has seen matters in training alone, and files of weights leave it out.
-    missing = [name for name in own if name not in fitting and not name.endswith("num_batches_tracked")]
+    prefixes = ("", *WRAPPERS)
+    stripped = (_without(_without(found, outer), inner) for outer in prefixes for inner in prefixes)
+    fitting = max(stripped, key=lambda one: len(one.keys() & own.keys()))
+    # How many batches a norm has seen matters in training alone, and some files of weights leave it out.
+    own, fitting = (
+        {name: t for name, t in one.items() if isinstance(t, torch.Tensor) and not name.endswith("num_batches_tracked")}
+        for one in (own, fitting)
+    )
+    shared = {_place(own[name]) for name in fitting if name in own}  # of tied weights, files may hold one name alone
+    missing = [name for name, one in own.items() if name not in fitting and _place(one) not in shared]
     more = [name for name in fitting if name not in own]
     shapes = [
-        f"{name} {tuple(fitting[name].shape)} for {tuple(own[name].shape)}"
+        f"{name} {_told(fitting[name])} for {_told(own[name])}"
         for name in own
-        if name in fitting and fitting[name].shape != own[name].shape
+        if name in fitting and _told(fitting[name]) != _told(own[name])
     ]
     if missing or more or shapes:
-        parts = (("the model lacks", more), ("the file lacks", missing), ("of another shape", shapes))
+        parts = (
+            ("the model lacks", more),
+            ("the file lacks", missing),
+            ("of another shape or kind of number", shapes),
+        )
         told = "; ".join(f"{word} {len(names)}: {', '.join(names[:TOLD])}" for word, names in parts if names)
         raise ValueError(f"weights: {path} does not fit the model; {told}")
-    model.load_state_dict(own | fitting)
+    model.load_state_dict(fitting, strict=False)
     return model
+
+
+def _told(values: torch.Tensor) -> str:
+    """Shape and kind of numbers: those of a float of any width are the same, and those of a quantised one are not."""
+    kind = "" if values.is_floating_point() else f" {values.dtype}".replace("torch.", "")
+    return f"{tuple(values.shape)}{kind}"
+
+
+def _place(values: torch.Tensor) -> tuple[int, int, int]:
+    return values.data_ptr(), values.numel(), values.untyped_storage().nbytes()
 
 
 def _without(state: Mapping[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
@@ -153,17 +205,16 @@ def _state(path: Path) -> dict[str, torch.Tensor]:
     if not path.is_file():
         raise FileNotFoundError(f"weights: there is no file {path}")
     if path.suffix == ".safetensors":
-        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
         try:
             return load_file(path)
-        except (SafetensorError, json.JSONDecodeError) as error:
+        except Exception as error:  # of many types, by where the damage is
             raise ValueError(f"weights: {path} is damaged: {error}") from None
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+    except Exception as error:  # likewise
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise ValueError(
             f"weights: {path} is damaged, or holds more than weights; save model.state_dict(): {reason}"
         ) from None
@@ -203,9 +254,23 @@ def draws_all(factory: Callable[[], nn.Module], model: nn.Module) -> bool:
 
 
 def _made(factory: Callable[[], nn.Module], seed: int) -> nn.Module:
+    with _seeded(seed):
+        return as_module(factory())
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """All generators that a model may draw its weights from begin here, and go on afterwards as if nothing had been."""
+    before = random.getstate(), np.random.get_state()
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return as_module(factory())
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        try:
+            yield
+        finally:
+            random.setstate(before[0])
+            np.random.set_state(before[1])
 
 
 def untrained_twin(
@@ -254,20 +319,39 @@ def untrained_twin(
 
 
 def _draw_by_modules(twin: nn.Module, seed: int) -> None:
-    with torch.random.fork_rng(), torch.no_grad():
-        torch.manual_seed(seed)
+    with _seeded(seed), torch.no_grad():
         drawn: set[int] = set()
         for module in twin.modules():
+            for name, parts in module.parametrizations.items() if is_parametrized(module) else ():
+                with contextlib.suppress(NotImplementedError, RuntimeError):  # not every one can be told its result
+                    setattr(module, name, _like(getattr(module, name)))
+                    drawn |= {id(one) for one in parts.parameters(recurse=False)}
             reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
-            if callable(reset) and any(True for _ in module.parameters(recurse=False)):
+            if _takes_nothing(reset) and any(True for _ in module.parameters(recurse=False)):
                 own = list(module.parameters(recurse=False))
                 before = [one.clone() for one in own]
                 reset()  # of a pruned or reparametrised module it draws a weight that is none of its parameters
                 drawn |= {id(now) for now, old in zip(own, before, strict=True) if _is_drawn(now, old)}
         for one in twin.parameters():
             if id(one) not in drawn and one.is_floating_point() and one.numel():
-                mean, deviation = one.float().mean(), one.float().std(correction=0)
-                one.copy_(mean + deviation * torch.randn(one.shape, device=one.device))
+                one.copy_(_like(one))
+
+
+def _like(values: torch.Tensor) -> torch.Tensor:
+    """Normal noise with the mean and the deviation of some values."""
+    mean, deviation = values.float().mean(), values.float().std(correction=0)
+    return (mean + deviation * torch.randn(values.shape, device=values.device)).to(values.dtype)
+
+
+def _takes_nothing(function: Any) -> bool:
+    """Whether something can be called without arguments."""
+    if not callable(function):
+        return False
+    try:
+        inspect.signature(function).bind()
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _is_drawn(now: torch.Tensor, before: torch.Tensor) -> bool:

@@ -13,7 +13,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from nbutils.capturing.proposals import RECURRENT
-from nbutils.own.measure import COUNTS, WHOLE, Measured, measure
+from nbutils.own.measure import COUNTS, FEWEST, WHOLE, Measured, measure
 from nbutils.pages.answering import open_all, open_kind
 from nbutils.pages.portraits import pulled_layout
 from nbutils.pages.speed import costs_of_measuring, read_figures
@@ -37,6 +37,7 @@ __all__ = [
     "show_layers",
     "show_outside",
     "show_references",
+    "told_of_graph",
 ]
 
 REFERENCES = "chance, architecture and noise make"
@@ -58,7 +59,7 @@ WORDS = {
     "above": "above every untrained twin and noise",
     "below": "below every untrained twin and noise",
     "among": "not told apart from untrained twins and noise",
-    "unknown": "not known, for something could not be measured",
+    "unknown": "beside references that are not known",
 }
 
 
@@ -86,14 +87,21 @@ def row_of(found: Measured, measure_name: str, layer: str = WHOLE) -> pd.Series:
     return rows.iloc[0] if len(rows) else nothing
 
 
+def told_of_graph(found: Measured) -> str:
+    """How far Q of the whole network lies beyond chance, and where among its references, in words."""
+    excess = row_of(found, "excess")
+    if not np.isfinite(excess["value"]):
+        return f"Q is not known, for fewer than {FEWEST} neurons fire in every network compared"
+    return f"Q lies {format_number(excess['value'], 2)} beyond chance, {WORDS[excess['word']]}"
+
+
 def show_found(found: Measured) -> Html:
     """The box that the page opens with: whether the communities are more than references have, in plain words."""
     about = found.about
     excess, remainder = row_of(found, "excess"), row_of(found, "remainder")
-    value = format_number(excess["value"], 2)
+    text = told_of_graph(found)
     if excess["word"] == "above":
         title = f"This network's communities are more than {REFERENCES}"
-        text = f"Q lies {value} beyond chance, {WORDS['above']}"
         low, high = (format_number(excess[f"untrained_{end}"], 2) for end in ("low", "high"))
         text += f" (twins {low} to {high}); luck alone makes one network in {about['twins'] + 2} the highest."
         if about["classes"]:
@@ -103,7 +111,9 @@ def show_found(found: Measured) -> Html:
     else:
         less = excess["word"] == "below"
         title = f"This network's communities are {'less than' if less else 'not shown to be more than'} {REFERENCES}"
-        text = f"Q lies {value} beyond chance, which is {WORDS[excess['word']]}."
+        text += "."
+    if left_out := about.get("left_out"):
+        text += f" Left out, for they could not be measured: {', '.join(left_out)}."
     accuracy = "" if about["accuracy"] is None else f" Accuracy on these images: {about['accuracy']:.3f}."
     if accuracy and about.get("outputs", about["classes"]) > about["classes"]:
         accuracy += f" It has {about['outputs']:,} outputs, the labels {about['classes']} classes: are they the same?"
@@ -145,6 +155,13 @@ def layers_figure(found: Measured) -> Figure:
 def graph_figure(found: Measured) -> Figure:
     """Neurons of the whole network as dots, those that fire together near each other, coloured by community."""
     graph = nx.Graph(list(found.edges.itertuples(index=False, name=None)))
+    if not graph:
+        with figure_style():
+            fig, ax = plt.subplots(figsize=(7, 1))
+            ax.text(0.5, 0.5, "No two neurons are joined.", ha="center")
+            ax.set_axis_off()
+            plt.close(fig)
+        return fig
     places = pulled_layout(graph)
     sizes = found.neurons["community"].loc[found.neurons["community"] >= 0].value_counts()
     colours = {community: COLOURS[place] for place, community in enumerate(sizes.index[: len(COLOURS)])}
@@ -207,7 +224,7 @@ def kind_of(found: Measured) -> str:
     """
     chosen = found.layers[found.layers["chosen"]]
     dimensions = chosen["shape"].str.count("x")  # beside the neurons themselves
-    last = chosen["layout"] == "features-last"
+    last = chosen["layout"].isin(["features-last", "steps-first"])
     if (dimensions == 0).all():
         return "fully connected"
     if ((dimensions == 2) & ~last).any() and not (last & (dimensions > 0)).any():

@@ -136,6 +136,99 @@ def test_a_network_of_sigmoids_has_neurons_and_one_without_activation_functions_
     assert chosen(linear, torch.randn(20, 4)) == {"0": (6, "features-last")}
 
 
+class Swish(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.sigmoid(1.702 * x)
+
+
+class Gate(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(x)
+
+
+class Dense(nn.Module):
+    """A layer with a weight and an activation function of its own."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(inputs, outputs))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return functional.relu(x @ self.weight)
+
+
+class Flipped(nn.Module):
+    """As in GPT-2: a linear layer that is no `Linear`."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(inputs, outputs))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.weight
+
+
+def test_modules_of_a_users_own_that_call_an_activation_function():
+    model, x = nn.Sequential(nn.Linear(4, 6), Swish(), Dense(6, 5), Gate(), nn.Linear(5, 2)), torch.randn(20, 4)
+    reasons = {one.name: (one.chosen, one.why) for one in propose_layers(model, x)}
+    assert reasons == {
+        "1": (True, "what Swish makes of 0"),
+        "2": (True, "what Dense gives"),
+        "3": (False, "a gate, beside other activation functions"),
+    }
+    hidden = model[0](x)
+    expected = hidden * torch.sigmoid(1.702 * hidden)
+    assert captured(model, x)["1"] == pytest.approx(expected.detach().numpy(), abs=1e-5)
+    tokens = nn.Sequential(Flipped(4, 9), Swish(), Flipped(9, 4))
+    assert chosen(tokens, torch.randn(20, 7, 4)) == {"1": (9, "features-last")}
+    assert captured(tokens, torch.randn(20, 7, 4))["1"].shape == (20, 9)
+
+
+class StepsFirst(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16)
+        self.embed, self.encoder = nn.Linear(5, 8), nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.encoder(self.embed(x).transpose(0, 1)).mean(dim=0))
+
+
+@pytest.mark.parametrize("steps", [2, 3, 6])
+def test_transformers_with_steps_first(steps):
+    """Whatever the number of steps, which may be that of the examples by chance."""
+    model, x = StepsFirst().eval(), torch.randn(20, steps, 5)
+    assert chosen(model, x) == {"encoder.layers.0.relu()": (16, "steps-first")}
+    part = model.encoder.layers[0]
+    with torch.no_grad():
+        tokens = model.embed(x).transpose(0, 1)
+        after = part.norm1(tokens + part.self_attn(tokens, tokens, tokens)[0])
+        expected = torch.relu(part.linear1(after)).mean(dim=0)
+    assert captured(model, x)["encoder.layers.0.relu()"] == pytest.approx(expected.numpy(), abs=1e-5)
+    first = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    last = nn.Sequential(nn.Linear(5, 8), first, nn.Flatten(), nn.Linear(8 * steps, 3))
+    assert chosen(last, x) == {"1.relu()": (16, "features-last")}
+
+
+@pytest.mark.slow(15)
+def test_transformers_of_hugging_face():
+    torchvision_datasets()  # which it imports
+    from transformers import BertConfig, BertForSequenceClassification, GPT2Config, GPT2ForSequenceClassification
+
+    heads = {"num_attention_heads": 2, "num_hidden_layers": 2, "num_labels": 3}
+    bert = BertConfig(vocab_size=50, hidden_size=32, intermediate_size=64, **heads)
+    gpt = GPT2Config(vocab_size=50, hidden_size=32, pad_token_id=0, bos_token_id=1, eos_token_id=1, **heads)
+    tokens = torch.randint(2, 50, (20, 7))
+    for model, name, width in (
+        (BertForSequenceClassification(bert), "bert.encoder.layer.{}.intermediate.intermediate_act_fn", 64),
+        (GPT2ForSequenceClassification(gpt), "transformer.h.{}.mlp.act", 128),
+    ):
+        found = chosen(model, tokens)
+        assert {name.format(layer): (width, "features-last") for layer in (0, 1)}.items() <= found.items()
+        assert captured(model, tokens)[name.format(1)].shape == (20, width)
+
+
 def test_what_cannot_be_read_is_said():
     class Odd(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

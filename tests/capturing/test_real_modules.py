@@ -119,7 +119,10 @@ def test_three_dimensions_of_an_unknown_kind_are_asked_about():
 @pytest.mark.parametrize(
     ("layout", "message"),
     [
-        ("nchw", "layout must be one of 'auto', 'channels-first', 'features-last', or a mapping .* received 'nchw'"),
+        (
+            "nchw",
+            "layout must be one of 'auto', .* 'steps-first', or a mapping .* received 'nchw'",
+        ),
         (None, "received None"),
         ({"1": "last"}, "layout must be one of"),
         ({"conv*": "channels-first"}, r"layout names 'conv\*', which matches none of the layers '0', '1'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tracemalloc
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -79,7 +80,9 @@ def test_numbers_are_those_of_the_core(trained, found):
     assert at(found.table, "1", "neurons")["value"] == 80
     assert at(found.table, "3", "active")["value"] == fired[:, 80:].any(axis=0).sum()
     size = int(at(found.table, WHOLE, "compared")["value"])
-    own = measure_matched(fired, class_cells(y, predicted), 0, size, GRAPH, DRAWS)
+    assert size == fired.any(axis=0).sum(), "a single draw of neurons, with several of each null"
+    spec = GRAPH.model_copy(update={"null_draws": DRAWS})
+    own = measure_matched(fired, class_cells(y, predicted), 0, size, spec, DRAWS)
     assert at(found.table, WHOLE, "modularity")["value"] == own["modularity"]
     assert at(found.table, WHOLE, "remainder")["value"] == own["remainder"]
     parts = [at(found.table, WHOLE, name)["value"] for name in ("class_part", "remainder", "excess")]
@@ -152,6 +155,83 @@ def test_without_labels_what_needs_none_is_there(trained):
     assert np.isfinite(at(alone.table, WHOLE, "excess")["value"])
 
 
+def test_a_model_is_not_its_own_twin_and_images_are_not_their_own_noise():
+    """Whoever builds a model or draws images under a seed must not meet the same draws among the references."""
+    for seed in range(3):
+        torch.manual_seed(seed)
+        images = torch.randn(60, 64)
+        torch.manual_seed(seed)
+        model = nn.Sequential(nn.Linear(64, 50), nn.ReLU(), nn.Linear(50, 3))
+        row = at(nb.measure(model, images, twins=1, seed=seed).table, WHOLE, "total_correlation")
+        own = set(row[["value", "first", "second"]])
+        assert not own & set(row[["untrained_low", "untrained_high", "noise_low", "noise_high"]])
+
+
+class Shy(nn.Module):
+    """Cannot be shown what is below 0, as noise is, and gives a dict."""
+
+    def __init__(self, least: float = 0) -> None:
+        super().__init__()
+        self.linear, self.head, self.least = nn.Linear(64, 50), nn.Linear(50, 3), least
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        if x.min() < self.least:
+            raise ValueError("below 0")
+        return {"features": x, "logits": self.head(torch.tanh(self.linear(x)))}
+
+
+def test_a_reference_that_fails_is_left_out_and_told():
+    found = nb.measure(Shy(), np.abs(IMAGES), [0, 1] * 20, twins=1)
+    assert list(found.about["left_out"]) == ["noise"]
+    assert "below 0" in found.about["left_out"]["noise"]
+    assert found.about["twins"] == 1
+    row = at(found.table, WHOLE, "excess")
+    assert np.isfinite([row["value"], row["untrained_low"]]).all()
+    assert row["word"] == "unknown"
+    assert "Left out, for they could not be measured: noise." in own_network.show_found(found).text
+
+
+def test_scores_in_a_dict_count_and_what_gives_none_is_told():
+    model = Shy(-99)
+    found = nb.measure(model, IMAGES, [0, 1] * 20, twins=1)
+    predicted = model(torch.from_numpy(IMAGES))["logits"].argmax(dim=1).numpy()
+    assert found.about["accuracy"] == pytest.approx((predicted == np.arange(40) % 2).mean())
+    assert found.about["outputs"] == 3
+    model.forward = lambda x: {"features": torch.tanh(model.linear(x))}
+    bare = nb.measure(model, IMAGES, [0, 1] * 20, twins=1)
+    assert bare.about["outputs"] is bare.about["accuracy"] is None
+    assert "Accuracy" not in own_network.show_found(bare).text
+
+
+def test_neurons_that_are_never_above_0_are_counted():
+    model = nn.Sequential(nn.Linear(64, 40), nn.LogSigmoid(), nn.Linear(40, 50), nn.ReLU(), nn.Linear(50, 3))
+    found = nb.measure(model, IMAGES, twins=1, layers="1 3")
+    assert found.about["never_above_0"] == {"1": 40}
+    assert at(found.table, "1", "active")["value"] == 0
+
+
+def test_a_graph_without_edges_has_a_page(tmp_path):
+    """Of the tables that `save` wrote, without the names that the command adds."""
+    narrow = nn.Sequential(nn.Linear(64, 2), nn.ReLU(), nn.Linear(2, 3))
+    nn.init.constant_(narrow[0].bias, 1.0)
+    found = Measured.load(nb.measure(narrow, IMAGES, [0, 1] * 20, twins=1).save(tmp_path))
+    assert found.edges.empty or found.about["joined"] > 0
+    assert "fewer than 32 neurons fire" in own_network.show_found(found).text
+    empty = replace(found, edges=found.edges.iloc[:0])
+    assert [text.get_text() for text in own_network.graph_figure(empty).axes[0].texts] == ["No two neurons are joined."]
+    assert found.about["name"] == "Sequential"
+    assert found.about["class_names"] == ["0", "1"]
+
+
+def test_tracing_of_memory_by_the_caller_goes_on():
+    tracemalloc.start()
+    try:
+        nb.measure(MLP, IMAGES, twins=1)
+        assert tracemalloc.is_tracing()
+    finally:
+        tracemalloc.stop()
+
+
 def test_small_layers_have_no_graph_and_say_so(trained):
     small = nn.Sequential(nn.Linear(64, 12), nn.Tanh(), nn.Linear(12, 60), nn.Tanh(), nn.Linear(60, 10))
     table = nb.measure(small, *trained[1:], twins=1).table
@@ -193,7 +273,12 @@ nn.init.constant_(DEAD[0].bias, -1e6)
         ),
         (MLP, IMAGES[:1].repeat(40, axis=0), {}, "images must differ, received 40 that are all alike"),
         (MLP, IMAGES, {"factory": "build"}, "factory must be of type .*, received 'build'"),
-        (MLP, IMAGES, {"layers": "1 relu"}, None),
+        (MLP, IMAGES, {"layers": "1 relu"}, "layers: 'relu' matches none of the model's layers"),
+        (MLP, np.abs(IMAGES) % 1, {"mean": 0.5, "std": 0}, r"std must be above 0 and finite, received \[0.0\]"),
+        (MLP, np.abs(IMAGES) % 1, {"mean": 0.5, "std": float("inf")}, "std must be above 0 and finite"),
+        (MLP, IMAGES, {"labels": [5, 10**9] * 20}, "labels must be numbers of classes from 0 on, received 1000000000"),
+        (MLP, {"images": IMAGES}, {}, "images must be an array or a tensor, received dict; gather what a loader gives"),
+        (nn.Embedding(9, 40), IMAGES.astype(int) % 9, {"mean": 0.5, "std": 1}, "mean and std are for images"),
         (MLP, IMAGES, {"layers": "rellu"}, "layers='rellu' matches none of the model's layers"),
         (MLP, np.abs(IMAGES) % 1, {"mean": 77, "std": 90}, "mean must be that of values from 0 to 1, received"),
         (CONV, IMAGES.reshape(-1, 8, 8), {}, r"images have shape \(40, 8, 8\); add the axis of channels"),
@@ -209,9 +294,6 @@ nn.init.constant_(DEAD[0].bias, -1e6)
     ],
 )
 def test_bad_input_is_one_sentence(model, images, options, message):
-    if message is None:
-        assert nb.measure(model, images, twins=1, **options).layers["name"].tolist() == ["1"]
-        return
     with pytest.raises((ValueError, TypeError), match=message):
         nb.measure(model, images, **options)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import pickle
+import random
+import sys
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -15,6 +17,7 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.nn.utils import prune
 
+from nbutils.capturing.hooks import capture_activations
 from nbutils.own.images import StoredRows, as_inputs, chosen_examples, expected, load_images, noise_like
 from nbutils.own.models import as_module, draws_all, load_factory, load_weights, untrained_twin
 from nbutils.runs.models import build_model
@@ -99,11 +102,51 @@ def test_weights_that_do_not_fit_are_named_and_change_nothing(factory, tmp_path)
     del state["0.bias"]
     torch.save(state, tmp_path / "w.pt")
     sentence = (
-        r"the model lacks 1: extra.weight; the file lacks 1: 0.bias; of another shape 1: 3.weight \(9, 9\) for \(3, 6\)"
+        r"the model lacks 1: extra.weight; the file lacks 1: 0.bias; of another shape or kind of number 1: "
+        r"3.weight \(9, 9\) for \(3, 6\)"
     )
     with pytest.raises(ValueError, match=sentence):
         load_weights(model, tmp_path / "w.pt")
     assert all((before[name] == value).all() for name, value in model.state_dict().items())
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Embedding(7, 4), nn.Linear(4, 7, bias=False)
+        self.head.weight = self.embed.weight
+
+
+def test_two_wrappers_tied_weights_and_other_numbers(factory, tmp_path):
+    saved, model = load_factory(f"{factory}:build")(), load_factory(f"{factory}:build")()
+    torch.save({f"model.module.{name}": value for name, value in saved.state_dict().items()}, tmp_path / "two.pt")
+    load_weights(model, tmp_path / "two.pt")
+    assert torch.equal(model[3].weight, saved[3].weight)
+    known, tied = Tied(), Tied()
+    save_file({"embed.weight": known.embed.weight.detach()}, tmp_path / "tied.safetensors")
+    load_weights(tied, tmp_path / "tied.safetensors")
+    assert torch.equal(tied.head.weight, known.embed.weight)
+    torch.save({name: value.to(torch.int8) for name, value in known.state_dict().items()}, tmp_path / "small.pt")
+    with pytest.raises(ValueError, match=r"kind of number 2: embed.weight \(7, 4\) int8 for \(7, 4\)"):
+        load_weights(tied, tmp_path / "small.pt")
+
+
+@pytest.mark.parametrize("kind", ["pt", "safetensors"])
+def test_damage_of_every_kind_is_one_sentence(kind, tmp_path, rng):
+    model, path = nn.Linear(6, 9), tmp_path / f"w.{kind}"
+    (torch.save if kind == "pt" else save_file)(model.state_dict(), path)
+    whole, sentences = path.read_bytes(), []
+    for _ in range(60):
+        content = bytearray(whole)
+        for place in rng.integers(len(whole), size=3):
+            content[place] = rng.integers(256)
+        path.write_bytes(content[: rng.integers(1, len(whole) + 1)])
+        try:
+            load_weights(model, path)
+        except ValueError as error:
+            sentences.append(str(error))
+    assert len(sentences) > 30
+    assert all(sentence.startswith("weights: ") for sentence in sentences)
 
 
 class Harmful:
@@ -194,6 +237,56 @@ def test_inputs_as_a_network_takes_them(rng):
     with pytest.raises(ValueError, match="1 NaN or infinite"):
         as_inputs(mlp, np.array([[np.nan, 1.0]]))
     assert expected(nn.ReLU()) == "it has no layer that says what it takes"
+
+
+class Numbered(nn.Module):
+    """Images, beside a table of positions that is registered first, as in vision transformers; or tokens."""
+
+    def __init__(self, tokens: bool) -> None:
+        super().__init__()
+        self.places, self.head = nn.Embedding(12, 4), nn.Linear(12, 4)
+        self.first = nn.Embedding(256, 4) if tokens else nn.Linear(1, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x if isinstance(self.first, nn.Embedding) else x.flatten(1)[..., None])
+        return self.head((x + self.places.weight).mean(dim=2))
+
+
+def test_bytes_beside_an_embedding_are_images_unless_it_takes_them(rng):
+    images = rng.integers(256, size=(30, 3, 2, 2), dtype=np.uint8)
+    for shape in ((30, 3, 2, 2), (30, 12)):
+        inputs, how = as_inputs(Numbered(tokens=False), images.reshape(shape), [0.5], [0.5])
+        assert how.startswith("minus the mean")
+        assert inputs.shape == shape
+        assert inputs.is_floating_point()
+    tokens, how = as_inputs(Numbered(tokens=True), images.reshape(30, 12))
+    assert (tokens.numpy() == images.reshape(30, 12)).all()
+    assert how == "as they are, token numbers"
+    with pytest.raises(ValueError, match="mean and std are for images"):
+        as_inputs(Numbered(tokens=True), images.reshape(30, 12), [0.5], [0.5])
+    model = nn.Sequential(nn.Conv2d(3, 4, 1))
+    model.register_module("unused", nn.Embedding(3, 2))
+    model.forward = lambda x: model[0](x)
+    assert capture_activations(model, images, "0")["0"].shape == (30, 4)
+
+
+class Backwards(nn.Module):
+    """Its layers are registered in another order than that in which they run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head, self.body = nn.Linear(32, 3), nn.ConvTranspose2d(2, 2, 2, stride=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.relu(self.body(x)).flatten(1))
+
+
+def test_images_lie_in_a_row_only_for_models_that_take_them_so(rng):
+    images = rng.normal(size=(30, 2, 2, 2))
+    assert as_inputs(Backwards(), images)[0].shape == (30, 2, 2, 2)
+    wide = rng.normal(size=(30, 2, 4, 4))
+    assert as_inputs(nn.Sequential(nn.Linear(32, 3)), wide)[0].shape == (30, 32)
+    assert as_inputs(nn.Sequential(nn.Linear(32, 3)), wide.reshape(30, 1, 1, 32))[0].shape == (30, 32)
 
 
 def test_noise_keeps_means_and_deviations_and_tokens():
@@ -325,8 +418,9 @@ def test_a_factory_that_reads_weights_makes_no_twins():
         nn.utils.weight_norm,
         nn.utils.spectral_norm,
         nn.utils.parametrizations.weight_norm,
+        nn.utils.parametrizations.orthogonal,
     ],
-    ids=["pruned", "weight_norm", "spectral_norm", "parametrised weight_norm"],
+    ids=["pruned", "weight_norm", "spectral_norm", "parametrised weight_norm", "orthogonal"],
 )
 @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
 def test_twins_of_reparametrised_layers_are_no_copies(altered):
@@ -340,7 +434,58 @@ def test_twins_of_reparametrised_layers_are_no_copies(altered):
     with torch.no_grad():
         own, twin = model(inputs), untrained_twin(model, inputs, 0)(inputs)
     assert not torch.allclose(own, twin, atol=1e-3)
+    assert twin.std() > 0.1 * own.std(), "its weights are not all 0"
     assert abs(np.corrcoef(own.ravel(), twin.ravel())[0, 1]) < 0.5
+
+
+def test_numbers_of_every_generator_are_drawn_by_the_seed_and_go_on_as_before():
+    def made():
+        model = nn.Linear(3, 2)
+        nn.init.constant_(model.bias, np.random.normal() + random.random())
+        return model
+
+    np.random.seed(3)
+    random.seed(3)
+    before = np.random.get_state()[1].copy(), random.getstate()
+    twins = [untrained_twin(made(), torch.zeros(5, 3), 8, made) for _ in range(2)]
+    np.random.seed(3)
+    random.seed(3)
+    made(), made()
+    after = np.random.get_state()[1].copy(), random.getstate()
+    np.random.seed(3)
+    random.seed(3)
+    [untrained_twin(model, torch.zeros(5, 3), 8, made) for model in (made(), made())]
+    assert (np.random.get_state()[1] == after[0]).all()
+    assert random.getstate() == after[1] != before[1]
+    assert torch.equal(twins[0].bias, twins[1].bias)
+
+
+def test_a_module_that_must_be_told_how_to_draw_is_drawn_otherwise():
+    class Told(nn.Linear):
+        def reset_parameters(self, std: float = 1.0, *, scale: float | None = None) -> None:
+            nn.init.normal_(self.weight, std=std)
+
+        def must(self) -> None:
+            self.reset_parameters = lambda std: None  # which cannot be called without it
+
+    model = Told(30, 40, bias=False)
+    model.must()
+    twin = untrained_twin(model, torch.zeros(5, 30), 0)
+    assert not torch.equal(twin.weight, model.weight)
+    assert twin.weight.std().item() == pytest.approx(model.weight.std().item(), rel=0.1)
+
+
+def test_a_file_may_hold_dataclasses_and_import_what_lies_beside_it(tmp_path):
+    (tmp_path / "sizes_of_mine.py").write_text("WIDTH = 7\n", "utf-8")
+    (tmp_path / "net.py").write_text(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom torch import nn\n"
+        "import sizes_of_mine\n\n\n@dataclass\nclass Config:\n    width: int = sizes_of_mine.WIDTH\n\n\n"
+        "def build():\n    return nn.Linear(Config().width, 2)\n",
+        "utf-8",
+    )
+    path = list(sys.path)
+    assert load_factory(f"{tmp_path / 'net.py'}:build")().in_features == 7
+    assert sys.path == path
 
 
 @pytest.mark.parametrize("text", ["import sys\nsys.exit(3)\n", "import sys\n\ndef build():\n    sys.exit()\n"])
