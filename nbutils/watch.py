@@ -54,8 +54,8 @@ def count_cofiring(
         layers: wildcard over layer names, see :func:`nbutils.capturing.hooks.matching_layers`; dropout before a layer
             counts.
         threshold: activations above it are firing, a finite number.
-        layout: "channels-first" or "features-last" where a layer's type does not tell, or a mapping from layer
-            wildcards to these words; see :func:`nbutils.capturing.layouts.read_layers`.
+        layout: "channels-first", "features-last" or "steps-first" where a layer's type does not tell, or a mapping from
+            layer wildcards to these words; see :func:`nbutils.capturing.layouts.read_layers`.
 
     Yields:
         A :class:`nbutils.counter.CofiringCounter` over the neurons of the layers, in the model's order. The model is
