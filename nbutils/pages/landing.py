@@ -13,7 +13,7 @@ import pandas as pd
 from nbutils.evaluation.words import WORDS
 from nbutils.pages.answering import Found, digits_of
 from nbutils.pages.figures import forest
-from nbutils.second.answers import Answer
+from nbutils.second.answers import Answer, sound
 from nbutils.study.conclusions import active_sentence, active_verdicts
 from nbutils.study.hypotheses import MAIN_TESTS, Evidence, headline, is_prespecified
 from nbutils.study.results import Results
@@ -25,10 +25,11 @@ __all__ = ["FIGURE", "PLACES", "answer_text", "check_place", "glance_text", "wri
 
 START, END = "<!-- answer: written by `make glance` -->", "<!-- end of the answer -->"
 PLACES = (Path("README.md"), Path("book/intro.md"))
+BEYOND, CLASSES = "H1 beyond class preference", ", and as far as can be seen they are about classes"
 # Question -> heading of its column.
 MATRIX = {
     "H1 beyond chance": "H1: beyond chance",
-    "H1 beyond class preference": "H1: beyond classes",
+    BEYOND: "H1: beyond classes",
     "H2 performance": "H2: performance",
     "H2 added": "H2: added",
     "H3 performance, binned entropy": "H3: binned entropy",
@@ -51,7 +52,7 @@ def answer_text(found: Sequence[Found]) -> str:
 SENTENCES = """\
 1. **{headline_1}** On {names} the graph of a trained network is more modular than firing rates alone would make it,
    by {chance} ({chance_words}), of which training adds {training} ({training_words}); once neurons that prefer the
-   same true and predicted class are allowed for, {beyond} is left ({beyond_words}).
+   same true and predicted class are allowed for, {beyond} is left ({beyond_words}), beside {untrained} before training.
 2. **{headline_2}** Among networks with clean labels and different settings, its rank correlation with accuracy is {q}
    ({q_words}).
 3. **{headline_3}** For the paper's binned entropy that correlation is {binned} ({binned_words}), for the joint entropy
@@ -95,7 +96,7 @@ def _sentences(studies: Sequence[Found]) -> list[str]:
     asked = {
         "chance": "H1 beyond chance",
         "training": "H1 by training",
-        "beyond": "H1 beyond class preference",
+        "beyond": BEYOND,
         "q": "H2 performance",
         "binned": "H3 performance, binned entropy",
         "blocks": "H3 performance, block entropy",
@@ -105,7 +106,9 @@ def _sentences(studies: Sequence[Found]) -> list[str]:
     fine = "added", "entropies"
     filled = {name: _span(studies, question, 3 if name in fine else 2) for name, question in asked.items()}
     filled |= {f"{name}_words": _words(studies, question) for name, question in asked.items()}
+    before = [_untrained_remainder(one) for one in studies if BEYOND in one.answers]
     filled |= {
+        "untrained": _from_to(before),
         "names": _names([one for one in studies if asked["chance"] in one.answers]),
         "count": str(len(mean)),
         "first": first,
@@ -130,10 +133,11 @@ def _headlines(studies: Sequence[Found], noise: pd.Series) -> dict[str, str]:
         count = found.count("supported")
         return HEADLINES[kind][0 if count == len(found) > 0 else 1 if not count else 2]
 
-    classes = 0 < chance.count("supported") == len(chance) and "supported" not in beyond
-    seen = ", and as far as can be seen they are about classes" if classes else ""
+    more = [one for one in studies if any(a.amended_word == "supported" for a in _answers([one], BEYOND))]
+    seen = f", mostly about classes; on {_names(more)} something is left beyond these" if more else CLASSES
+    there = 0 < chance.count("supported") == len(chance)
     return {
-        "headline_1": f"Communities are there{seen}.",
+        "headline_1": f"Communities are there{seen if there and len(more) < len(beyond) else ''}.",
         "headline_2": chosen("q", q),
         "headline_3": chosen("entropy", binned + blocks),
         "headline_4": chosen("added", added + words["H3 added"]),
@@ -155,9 +159,19 @@ def _answers(studies: Sequence[Found], question: str) -> list[Answer]:
 
 def _span(studies: Sequence[Found], question: str, digits: int = 2) -> str:
     """From the smallest to the largest estimate."""
-    values = [answer.estimate.value for answer in _answers(studies, question)]
+    return _from_to([answer.estimate.value for answer in _answers(studies, question)], digits)
+
+
+def _from_to(values: Sequence[float], digits: int = 2) -> str:
     ends = [format_number(end(values), digits) for end in (min, max) if values]
     return "–" if not ends else ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+def _untrained_remainder(one: Found) -> float:
+    """Mean over the networks of its question, before training."""
+    runs, _ = sound(one.tables, "runs", "true")
+    rows = one.tables.measures.query("part == 'whole' and epoch == 0 and measure == 'remainder'")
+    return float(rows.set_index("run")["value"].loc[runs["run"]].mean())
 
 
 def _words(studies: Sequence[Found], question: str) -> str:

@@ -47,9 +47,12 @@ def found(dataset: str = "kmnist", value: float = 0.05, sign: int = 1) -> Found:
     estimate = Estimate(value, value - 0.01, value + 0.01, (value - 0.008, value + 0.008), 0.001)
     half = Reliability(0.9, 0.95, 0.4, "")
     answers = [Answer(dataset, q, estimate, half, 300, 2, True, 0.01, 0.01) for q in QUESTIONS]
-    networks = pd.DataFrame({"run": ["a"], "designs": ["small"], "commit": ["abc"], "time": ["2026-11-23T03:20:00"]})
+    about = {"commit": "abc", "time": "2026-11-23T03:20:00", "labels": "true", "status": "done", "degenerate": False}
+    networks = pd.DataFrame({"run": ["a", "b"], "designs": ["small", "runs"]}).assign(**about)
+    rows = [("a", 0.5, "whole"), ("b", 0.25, "whole"), ("b", 0.75, "first")]  # before training
+    before = pd.DataFrame(rows, columns=["run", "value", "part"]).assign(epoch=0, measure="remainder")
     none = pd.DataFrame()
-    tables = Tables(networks, none, none, none)
+    tables = Tables(networks, before, none, none)
     return Found(dataset, dataset.upper(), "networks", tables, {a.question.name: a for a in answers}, board(sign))
 
 
@@ -80,13 +83,21 @@ def test_the_landing_page_counts_words_and_spans_estimates():
     assert "**Modularity is nowhere shown to tell which network performs better.**" in text
     assert "**One entropy or the other falls as performance rises on some data sets.**" in text
     assert "**Communities are there.**" in text, "beyond chance on one of two"
+    assert "*contradicted* on 1 of 2), beside 0.25 before training." in text
+    apart = [found(value=0.4), found("mnist", value=0.4)]
+    low = replace(apart[1].answers[landing.BEYOND], estimate=found(value=0.0).answers[landing.BEYOND].estimate)
+    apart[1] = replace(apart[1], answers=apart[1].answers | {landing.BEYOND: low})
+    mostly = "**Communities are there, mostly about classes; on KMNIST something is left beyond these.**"
+    assert mostly in landing.answer_text(apart)
+    least = [replace(one, answers=one.answers | {landing.BEYOND: low}) for one in apart]
+    assert "**Communities are there, and as far as can be seen they are about classes.**" in landing.answer_text(least)
     assert "strongest is *linear probe, last layer*, with a rank correlation of 0.90" in " ".join(text.split())
     assert "**Modularity notices wrong labels.** The area" in text
     assert "is 0.90 for modularity on average, and 0.90 on KMNIST; 2 of 5 measures reach 0.9 or more." in text
     rows = [line for line in landing.answer_text(studies).splitlines() if line.startswith("| ")]
     assert len(rows) == 2 + 2
     assert "**contradicted** −0.30" in rows[3]
-    assert "2 networks" in text
+    assert "4 networks" in text
 
 
 def test_the_landing_page_names_where_wrong_labels_are_noticed_least():
