@@ -142,7 +142,15 @@ def project_folder(given: Path) -> Path:
 
 def _study(options: argparse.Namespace) -> int:
     from nbutils.runs.run import made_elsewhere
-    from nbutils.study.archive import RESULTS, reference_study, reference_tasks, write_archive, write_sums
+    from nbutils.study.archive import (
+        RESULTS,
+        has_archive,
+        read_archive,
+        reference_study,
+        reference_tasks,
+        write_archive,
+        write_sums,
+    )
     from nbutils.study.study import about_data, collect, compute_missing, failures
 
     jobs = options.jobs or default_jobs()
@@ -165,6 +173,11 @@ def _study(options: argparse.Namespace) -> int:
     if not tasks:
         raise ValueError(
             f"no run of the study of {options.dataset} is in the store; without --finished they are computed"
+        )
+    if has_archive(folder) and (held := len(read_archive(folder, options.dataset).runs)) > len(tasks):
+        raise ValueError(
+            f"the tables in {folder} hold {held} runs, more than the {len(tasks)} that are finished; name another "
+            "folder with --into"
         )
     about = about_data(load_dataset(reference_study(options.dataset).dataset))
     write_archive(folder, collect(options.dataset, tasks, about, len(missing)))
@@ -219,13 +232,10 @@ def _replicate(options: argparse.Namespace) -> int:
     named = study_name(folder_name(options.dataset), kind) + "-quick" * options.quick
     folder = options.into or Path("replication") / named
     print(f"Second study of {data.title}: {len(networks)} networks; rules {rules_digest()}; store: {store_folder()}")
-    if options.quick:
-        print(f"Time: minutes with {jobs} jobs.", flush=True)
-    else:
-        missing = missing_networks(options.dataset, folder, options.designs, options.add, kind)
-        left = time_left(missing, jobs)
-        how_long = "time unknown" if left != left else f"about {duration(left)} with {jobs} jobs"
-        print(f"Missing: {len(missing)} networks, {how_long}.", flush=True)
+    missing = missing_networks(options.dataset, folder, options.designs, options.add, kind, options.quick)
+    left = time_left(missing, jobs)
+    told = "minutes" if options.quick else "time unknown" if left != left else f"about {duration(left)}"
+    print(f"Missing: {len(missing)} networks, {told} with {jobs} jobs.", flush=True)
     if options.plan:
         return 0
     folder.mkdir(parents=True, exist_ok=True)  # one that cannot be is known before anything is trained
@@ -609,7 +619,6 @@ def _mention_strangers(sweep: Sweep, folder: Path) -> None:
 
 
 def _results(options: argparse.Namespace) -> int:
-    from nbutils.sweeps.grid import load_sweep
     from nbutils.sweeps.tables import check_metric, pivot, read_results, select
 
     if options.reverse and not options.sort:
@@ -618,22 +627,37 @@ def _results(options: argparse.Namespace) -> int:
     if options.metric is not None:
         check_metric(table, options.metric)
     table, whole = select(table, options.where, options.sort, options.reverse), not options.where
-    if options.metric is not None and not options.pivot:
-        table = select(table, [f"metric={options.metric}"])
+    runs = table.drop_duplicates("run")
     if options.pivot:
-        rows = pivot(table, *options.pivot, options.metric).to_string(float_format="{:.4g}".format)
+        print(told(pivot(table, *options.pivot, options.metric).to_string(float_format="{:.4g}".format), WIDEST))
+        counts = pivot(table, *options.pivot, options.metric, "count")
+        if counts.stack().nunique() > 1:
+            print(f"\nRuns that these are means of:\n{told(counts.fillna(0).astype(int).to_string(), WIDEST)}")
+    else:
+        if options.metric is not None:
+            table = select(table, [f"metric={options.metric}"])
+        kept = table if options.all else _essential(table)
+        rows = kept.to_string(index=False, na_rep="", float_format="{:.4g}".format) if len(kept) else "No rows."
         print(told(rows, WIDEST))
-        return 0
-    kept = table if options.all else _essential(table)
-    rows = kept.to_string(index=False, na_rep="", float_format="{:.4g}".format) if len(kept) else "No rows."
-    print(told(rows, WIDEST))
-    runs = table.drop_duplicates("run")["status"].value_counts()
-    print(f"{len(table)} rows; {runs.get('done', 0)} runs done, {runs.get('failed', 0)} failed")
-    if whole and options.file.suffix in SWEEP_FILES:
-        left = len(load_sweep(options.file).points) - int(runs.sum())
-        if left > 0:
-            print(f"{left} runs are not in the table yet; python -m nbutils sweep {cut(options.file)} goes on")
+    count = runs["status"].value_counts()
+    print(f"{len(table)} rows; {count.get('done', 0)} runs done, {count.get('failed', 0)} failed")
+    if options.file.suffix in SWEEP_FILES:
+        _compare_with_file(options.file, set(runs["run"]), whole)
     return 0
+
+
+def _compare_with_file(file: Path, there: set[str], whole: bool) -> None:
+    """Say which runs of a table are none of a sweep as its file and notebook are now, and how many it lacks."""
+    from nbutils.sweeps.grid import load_sweep
+
+    now = {job.address for job in load_sweep(file).jobs()}
+    if others := len(there - now):
+        print(
+            f"{others} of these runs are none of the sweep as it is now: its file, its notebook, or what this reads "
+            "was changed since, or another sweep of the same name wrote them"
+        )
+    if whole and (left := len(now - there)):
+        print(f"{left} runs are not in the table yet; python -m nbutils sweep {cut(file)} goes on")
 
 
 def _table_file(options: argparse.Namespace) -> Path:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from filelock import FileLock
+from PIL import Image
 
 if TYPE_CHECKING:
     from nbutils.sweeps.execute import Outcome
@@ -163,3 +164,20 @@ def fresh_data() -> Iterator[Callable[[], None]]:
     _load.cache_clear()
     yield _load.cache_clear
     _load.cache_clear()
+
+
+@pytest.fixture
+def write_pictures(tmp_path: Path, fresh_data: Callable[[], None]) -> Callable[[int], str]:
+    """Writes a folder of pictures of 8 x 8 pixels in two classes, always at the same place, and gives its name."""
+
+    def write(seed: int, count: int = 40) -> str:
+        rng = np.random.default_rng(seed)
+        for word in ("a", "b"):
+            (tmp_path / "pictures" / word).mkdir(parents=True, exist_ok=True)
+            for number in range(count):
+                picture = Image.fromarray(rng.integers(256, size=(8, 8), dtype=np.uint8))
+                picture.save(tmp_path / "pictures" / word / f"{number}.png")
+        fresh_data()
+        return f"folder:{tmp_path / 'pictures'}"
+
+    return write

@@ -18,6 +18,7 @@ from nbutils.data.pictures import resized
 from nbutils.data.sources import SOURCES
 from nbutils.support.arguments import checked
 from nbutils.support.checks import shown
+from nbutils.support.files import replace_file
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # ends of lines and other signs that no letter shows
 FIFTH = "a fifth of each class is held back for the test"
@@ -239,7 +240,7 @@ def keep_datasheet(name: str, folder: Path = KEPT) -> list[Path]:
     }
     facts, pictures = folder / f"{name}.json", folder / f"{name}.webp"
     folder.mkdir(parents=True, exist_ok=True)
-    facts.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    replace_file(facts, (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
     _contact_sheet(sheet, SAMPLES if SOURCES[name].passed_on else 0).save(
         pictures, lossless=len(sheet.image_shape) == 2, quality=80, method=6
     )

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import softmax
 
 from nbutils.activations import class_means
+from nbutils.data.catalogue import FOLDER
 from nbutils.data.datasets import load_dataset
 from nbutils.entropy import active_entropy, block_entropy, class_selectivity, mutual_information, total_correlation
 from nbutils.evaluation.calibration import calibration_error, negative_log_likelihood
@@ -82,8 +83,10 @@ class Trial:
 
     @property
     def settings(self) -> str:
-        """Digest by which a table knows the trial."""
-        return digest_of({"settings": settings_digest(self.run), "neurons": self.size})
+        """Digest by which a table knows the trial; of pictures in a folder, their version is part of it."""
+        folders = [name for name in (self.run.dataset, self.run.start_from) if name.startswith(FOLDER)]
+        given = {"pictures": [load_dataset(name).version for name in folders]} if folders else {}
+        return digest_of({"settings": settings_digest(self.run), "neurons": self.size, **given})
 
     @property
     def identity(self) -> dict[str, Any]:

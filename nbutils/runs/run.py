@@ -62,9 +62,11 @@ def made_elsewhere(specs: Iterable[RunSpec], store: Store | None = None) -> list
 
 
 def _determinants(spec: RunSpec) -> dict[str, Any]:
+    start = {"start data": load_dataset(spec.start_from).version} if spec.start_from else {}
     return {
         "spec": spec.model_dump(),
         "data": load_dataset(spec.dataset).version,
+        **start,
         "code": code_digest("nbutils.runs.recording.record_runs"),  # and all that it uses
         "environment": environment(),
     }

@@ -182,10 +182,10 @@ def _kind(model: str) -> str:
 
 
 def missing_networks(
-    dataset: str, folder: Path, designs: Sequence[str] | None, add: bool, architecture: str = MLP
+    dataset: str, folder: Path, designs: Sequence[str] | None, add: bool, architecture: str = MLP, quick: bool = False
 ) -> list[Network]:
     """Networks that :func:`replicate` would train or measure, given the same."""
-    networks = networks_of(dataset, architecture=architecture)
+    networks = networks_of(dataset, quick, architecture)
     held = _held(folder, load_dataset(dataset), networks) if add else None
     there = _whole(held, networks)
     return [one for one in _lacked(networks, wanted_designs(networks, designs), there) if not is_done(one)]
@@ -317,7 +317,7 @@ def conclude(dataset: str, folder: Path, tables: Tables, architecture: str = MLP
 
 
 def _held(folder: Path, data: Dataset, networks: Sequence[Network]) -> Tables | None:
-    """Tables of the folder, without what is no part of the study."""
+    """Tables of the folder, if there are any; of other images or of another study they are refused."""
     if not is_file(folder / "networks.parquet"):
         return None
     tables, versions = read_tables(folder), {load_dataset(one.run.dataset).version for one in networks}
@@ -327,7 +327,12 @@ def _held(folder: Path, data: Dataset, networks: Sequence[Network]) -> Tables | 
             f"{data.version}); write into another folder"
         )
     part = set(map(settings_digest, (one.run for one in networks)))
-    return _of_runs(tables, tables.networks.loc[tables.networks["settings"].isin(part), "run"])
+    if foreign := int((~tables.networks["settings"].isin(part)).sum()):
+        raise ValueError(
+            f"the tables in {folder} hold {foreign} networks that are no part of this study, and would be lost; write "
+            "into another folder"
+        )
+    return tables
 
 
 def _require_none_lost(folder: Path, held: Tables, networks: Sequence[Network]) -> None:

@@ -119,6 +119,9 @@ def read_archive(folder: Path | str, dataset: str) -> Results:
     wide = long.pivot(index=["run", "epoch"], columns="measure", values="value").reset_index()
     wide.columns.name = None
     wide["run"] = wide["run"].astype(str)
+    whole = set(runs.loc[runs["reason"] == "", "run"]) if "reason" in runs else set(runs["run"])
+    if not whole <= set(wide["run"]) <= set(runs["run"]):
+        raise ValueError(f"{folder} is damaged: {FILES[0]} and measurements.parquet are not of the same runs")
     named = runs.assign(noise=runs["labels"].map(label_noise))[list(NAMES)]
     # In the order of the table of runs, whatever order addresses have.
     table = named.merge(wide, on="run", validate="one_to_many").astype({"epoch": "int64"})

@@ -52,8 +52,10 @@ def kept_rows(case: Case, rows: Rows) -> list[dict[str, Any]]:
     record = store.read(where)
     if record is None or record["code"] != code:
         with store.lock(where):
-            record = {"code": code, "rows": rows(case)}
-            store.write(where, record, replace=True)
+            record = store.read(where)  # which another process may have made meanwhile
+            if record is None or record["code"] != code:
+                record = {"code": code, "rows": rows(case)}
+                store.write(where, record, replace=True)
     return record["rows"]
 
 
@@ -66,14 +68,14 @@ def _name(rows: Rows) -> str:
 
 
 def missing_cases(cases: Sequence[Case], path: Path) -> list[Case]:
-    """Cases that a table lacks.
+    """Cases that a table lacks, each once.
 
     Args:
         cases: a design.
         path: the table; it need not be there.
     """
     there = set(read_cases(path)["settings"]) if is_file(path) else set()
-    return [one for one in cases if one.settings not in there]
+    return [one for settings, one in {one.settings: one for one in cases}.items() if settings not in there]
 
 
 def compute_cases(

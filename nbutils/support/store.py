@@ -74,7 +74,11 @@ class Store:
         )
 
     def read(self, address: str) -> dict[str, Any] | None:
-        """The record at an address; None if there is none. A damaged result is set aside with a warning, and None."""
+        """The record at an address; None if there is none. A damaged result is removed with a warning, and None.
+
+        Raises:
+            OSError: it cannot be read just now, as over a network; what is there may be whole.
+        """
         path = self.path(address)
         if not path.exists():  # complete folders appear at once, by a rename
             return None
@@ -90,7 +94,12 @@ class Store:
                 if (path / name).stat().st_size != size:
                     raise ValueError(f"{name} has the wrong size")
             return record
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+            if not path.exists():  # removed meanwhile
+                return None
+            self.discard(address, f"is damaged ({error})")
+            return None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             self.discard(address, f"is damaged ({error})")
             return None
 

@@ -19,7 +19,7 @@ from nbutils.support.store import Store
 from nbutils.support.workers import TryAgain
 from nbutils.sweeps.kernels import LOG, kernel_manager
 from nbutils.sweeps.lean import nbformat
-from nbutils.sweeps.measurements import read_measurements
+from nbutils.sweeps.measurements import BESIDE, read_measurements
 
 FILE = "notebook.ipynb"
 INJECTED = "injected-parameters"
@@ -229,6 +229,7 @@ def _run(job: NotebookJob) -> Outcome:
         template = nbformat.reads(job.template, as_version=4)
         draft = folder / "draft.ipynb"
         nbformat.write(template, draft)
+        (folder / BESIDE).touch()
         try:
             _papermill(job, template, draft, folder)
         except Exception as error:  # the notebook's own exception, a dead kernel, a timeout: all are results
@@ -289,9 +290,10 @@ def _outcome(job: NotebookJob, draft: Path, reason: str, start: float) -> Outcom
     notebook = nbformat.read(draft, as_version=4)
     seconds, origin = round(time.perf_counter() - start, 3), provenance()
     try:
-        found = read_measurements(notebook)
+        found = read_measurements(notebook, draft.parent / BESIDE)
     except TypeError as error:
         found, reason = [], reason or str(error)
+    reason = reason or _cut_short(notebook)
     status = "failed" if reason else "done"
     papermill = notebook.metadata.get("papermill", {})
     for private in ("input_path", "output_path", "environment_variables"):  # paths of this machine
@@ -307,6 +309,19 @@ def _outcome(job: NotebookJob, draft: Path, reason: str, start: float) -> Outcom
     text = nbformat.writes(notebook)
     told = dict(job.parameters), found, origin, job.code, dict(job.environment), text
     return Outcome(job.address, status, reason, seconds, *told)
+
+
+def _cut_short(notebook: Any) -> str:
+    """Why a notebook that raised nothing did not come to its end, as after `sys.exit()`; empty if it did."""
+    code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
+    for number, cell in enumerate(code, start=1):
+        tags = _tags(cell)
+        ended = [out for out in cell.outputs if out.output_type == "error" and "raises-exception" not in tags]
+        if ended:
+            return f"{ended[0].get('ename', 'an error')} in code cell {number} of {len(code)}"
+        if cell.execution_count is None and "skip-execution" not in tags:
+            return f"it ended before code cell {number} of {len(code)}, as sys.exit() does"
+    return ""
 
 
 def _one_line(job: NotebookJob, error: Exception, folder: Path) -> str:

@@ -26,9 +26,11 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
 from nbutils.support.messages import cut, nearest, one_sentence, sentences, shown
 from nbutils.sweeps.execute import NotebookJob
+from nbutils.sweeps.neighbours import neighbour_code
 from nbutils.sweeps.parameters import (
     check_kernel,
     data_versions,
+    derived_mistakes,
     listed,
     point_mistakes,
     template_model,
@@ -75,6 +77,14 @@ class Range(BaseModel):
             raise ValueError("a log range needs 'count' and a 'from' above 0")
         if self.size > LARGEST:
             raise ValueError(f"a range may have at most {LARGEST} values, received {Decimal(self.size):.6g}")
+        if self.step is not None:
+            first, last, step = (Decimal(str(number)) for number in (self.start, self.to, self.step))
+            if (last - first) % step:
+                near = first + (last - first) // step * step
+                raise ValueError(
+                    f"'step' of a range must lead from 'from' to 'to', which {self.step} does not; say to: {near} or "
+                    f"to: {near + step}"
+                )
         return self
 
     @property
@@ -462,14 +472,14 @@ class Sweep:
     def jobs(self, timeout: float | None = None) -> list[NotebookJob]:
         """One notebook per point; `timeout` takes the place of the file's."""
         text, folder = self.notebook.read_text("utf-8"), str(self.notebook.parent.resolve())
-        model = template_model(self.notebook)
+        model, neighbours = template_model(self.notebook), neighbour_code(text, self.notebook.parent)
         return [
             NotebookJob(
                 name=point.name,
                 template=text,
                 parameters=tuple(point.parameters.items()),
                 folder=folder,
-                inputs=data_versions(model, point.parameters),
+                inputs=(*data_versions(model, point.parameters), *neighbours),
                 timeout=timeout or self.timeout,
             )
             for point in self.points
@@ -530,6 +540,7 @@ def load_sweep(path: Path | str) -> Sweep:
     mistakes = _axis_mistakes(declared)
     points = [] if mistakes else _points(declared, mistakes)
     points = [Point(with_full_names(model, point.parameters), point.varied) for point in points]
+    mistakes += derived_mistakes(notebook, {name for point in points for name in point.parameters})
     mistakes += point_mistakes(model, [point.parameters for point in points])
     folders = Counter(str(point.folder).casefold() for point in points)
     mistakes += [f"{folder}: {n} points would share this folder" for folder, n in folders.items() if n > 1]

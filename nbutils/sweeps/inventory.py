@@ -8,6 +8,8 @@ from typing import Any
 
 import pandas as pd
 
+from nbutils.data.catalogue import available
+from nbutils.data.datasets import load_dataset
 from nbutils.runs.run import run_address
 from nbutils.runs.spec import RunSpec, known_dataset
 from nbutils.study.extras import extra_code
@@ -28,8 +30,9 @@ def inventory(dataset: str | None = None) -> pd.DataFrame:
 
     Returns:
         One row per run: `run` (address), `dataset`, `labels`, `seed`, `model`, `epochs`, `test accuracy` at the end,
-        `status` ("done", "failed", "other versions" where only the libraries differ from those that are installed, or
-        "outdated" when today's code would train it again in any case), `versions` (in what the libraries differ),
+        `status` ("done", "failed", "other versions" where only the libraries differ from those that are installed,
+        "no data" where its images are not there or cannot be read, so that nobody can tell, or "outdated" when today's
+        code would train it again in any case), `versions` (in what the libraries differ),
         `seconds`, `commit`, `MiB`.
 
     Raises:
@@ -69,11 +72,13 @@ def inventory(dataset: str | None = None) -> pd.DataFrame:
 def prune() -> tuple[int, int]:
     """Remove what would not be used here any more: that of other code or other versions, and unfinished left-overs.
 
+    What belongs to images that are away, as on a disk that is not mounted, stays.
+
     Returns:
         (number of folders removed, bytes freed).
     """
     runs = inventory()
-    current = set(runs.loc[runs["status"].isin(("done", "failed")), "run"])
+    current = set(runs.loc[runs["status"].isin(("done", "failed", "no data")), "run"])
 
     def of_today(record: dict[str, Any], code: str) -> bool:
         return record["code"] == code and not differences(record["environment"])
@@ -105,11 +110,26 @@ def prune() -> tuple[int, int]:
     return len(doomed), size
 
 
+def _is_away(spec: dict[str, Any]) -> bool:
+    """Whether images that a run was trained on are not there or cannot be read; nothing is downloaded."""
+    try:
+        for name in filter(None, (spec["dataset"], spec.get("start_from"))):
+            if not available(name):
+                return True
+            load_dataset(name)
+    except (OSError, ValueError):
+        return True
+    return False
+
+
 def _status(address: str, record: dict[str, Any]) -> str:
     try:
-        if run_address(RunSpec(**record["spec"]), record["environment"]) != address:
-            return "outdated"
+        spec = RunSpec(**record["spec"])
     except (ValueError, ModuleNotFoundError):
+        return "no data" if _is_away(record["spec"]) else "outdated"
+    if _is_away(record["spec"]):
+        return "no data"
+    if run_address(spec, record["environment"]) != address:
         return "outdated"
     if differences(record["environment"]):
         return "other versions"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+import sys
+from contextlib import suppress
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 from IPython.display import publish_display_data
@@ -11,6 +15,7 @@ from IPython.display import publish_display_data
 from nbutils.support.messages import shown
 
 MIME = "application/vnd.nbutils.measurement+json"
+BESIDE = "measurements.jsonl"  # in the folder of a kernel's sockets
 SCRAP_MIME = "application/scrapbook.scrap.json+json"  # notebooks that use scrapbook's `glue` work unchanged
 
 
@@ -51,13 +56,26 @@ def record(
     if known != sorted(known):
         raise ValueError(f"low, value and high of {name!r} must rise in this order, received {known}")
     publish_display_data({MIME: row, "text/plain": ""})
+    _write_beside(row)
 
 
-def read_measurements(notebook: Any) -> list[dict[str, Any]]:
+def _write_beside(row: dict[str, Any]) -> None:
+    """Keep a measurement where a cell's output can be cleared or captured: beside the sockets of a sweep's kernel."""
+    if (kernel := sys.modules.get("ipykernel.connect")) is None:
+        return
+    with suppress(Exception):  # outside of a kernel there is no connection file
+        file = Path(kernel.get_connection_file()).with_name(BESIDE)
+        if file.is_file():
+            with file.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(row) + "\n")
+
+
+def read_measurements(notebook: Any, beside: Path | None = None) -> list[dict[str, Any]]:
     """Measurements in the outputs of an executed notebook, in the order in which they were recorded.
 
     Args:
         notebook: as nbformat reads it.
+        beside: file into which its kernel wrote what was recorded, also where the output was cleared or captured.
 
     Returns:
         One dictionary per measurement: `metric`, `value` (float or None), `text`, `unit`, `low`, `high`.
@@ -75,6 +93,10 @@ def read_measurements(notebook: Any) -> list[dict[str, Any]]:
             elif SCRAP_MIME in data and isinstance(_field(data[SCRAP_MIME], "data"), int | float | str):
                 row = _checked({"metric": _field(data[SCRAP_MIME], "name"), "value": data[SCRAP_MIME]["data"]})
                 found[row["metric"]] = row
+    if beside is not None and beside.is_file():
+        for line in beside.read_text("utf-8").splitlines():
+            row = _checked(json.loads(line))
+            found[row["metric"]] = row
     return list(found.values())
 
 

@@ -20,10 +20,12 @@ import re
 import tokenize
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,7 +41,7 @@ from pydantic import (
     model_validator,
 )
 
-from nbutils.data.catalogue import FOLDER, available, full_name, join_names, split_names
+from nbutils.data.catalogue import FOLDER, available, full_name, join_names, parse_name, split_names
 from nbutils.data.datasets import DATASETS, label_noise, load_dataset
 from nbutils.data.datasheets import kept_files
 from nbutils.runs.models import hidden_widths
@@ -295,6 +297,7 @@ class _Declared:
     annotation: str
     default: Any
     comment: str
+    uses: frozenset[str] = frozenset()  # names from which a default is computed
 
     @property
     def brackets(self) -> str:
@@ -303,7 +306,7 @@ class _Declared:
 
     def kind(self) -> Any:
         """Its type: as annotated, else wide enough for its default (a default of 1 admits 0.5)."""
-        if (annotated := ANNOTATIONS.get(self.annotation.strip("'\"").split("[")[0])) is not None:
+        if (annotated := _annotated(self.annotation)) is not None:
             return annotated
         if isinstance(self.default, bool | str | list | dict):
             return type(self.default)
@@ -328,6 +331,47 @@ class _Declared:
         return (Field(**{bound: ast.literal_eval(number) for bound, number in bounds.items()}),)
 
 
+def _annotated(text: str) -> Any:
+    """The type that an annotation names: one of `ANNOTATIONS`, or a union of some, with None or without."""
+    with suppress(SyntaxError, ValueError):
+        parts, waiting = [], [ast.parse(text.strip("'\""), mode="eval").body]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+                waiting += [node.right, node.left]
+                continue
+            if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("Optional"):
+                waiting += [ast.Constant(None), node.slice]
+                continue
+            parts.append(ast.unparse(node.value if isinstance(node, ast.Subscript) else node))
+        kinds = [type(None) if part == "None" else ANNOTATIONS.get(part) for part in parts]
+        if all(kind is not None for kind in kinds) and kinds != [type(None)]:
+            return reduce(or_, kinds)
+    return None
+
+
+def derived_mistakes(notebook: Path, given: Collection[str]) -> list[str]:
+    """Parameters from which the notebook's cell of parameters computes others, before they are set.
+
+    What a sweep sets comes after that cell; the others would keep what the defaults give.
+
+    Args:
+        notebook: with a cell tagged "parameters".
+        given: names of the parameters that a sweep sets.
+
+    Returns:
+        A sentence for each parameter that the sweep does not set, and whose default uses one that it sets.
+    """
+    cells = [cell for cell in _content(notebook)["cells"] if "parameters" in cell.get("metadata", {}).get("tags", [])]
+    found = {name: one for cell in cells for name, one in _declared("".join(cell["source"])).items()}
+    return [
+        f"{name!r} is computed from {used[0]!r} in {notebook.name}'s cell of parameters, before the sweep sets it; "
+        f"compute it in a later cell, or set {name!r} as well"
+        for name, one in found.items()
+        if name not in given and (used := sorted(one.uses & set(given)))
+    ]
+
+
 def _declared(source: str) -> dict[str, _Declared]:
     """What the lines of a cell declare; nothing if it is no Python."""
     lines = ["" if line.lstrip().startswith(("%", "!")) else line for line in source.splitlines()]
@@ -340,13 +384,16 @@ def _declared(source: str) -> dict[str, _Declared]:
             if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
                 continue
             annotation = ast.unparse(node.annotation) if isinstance(node, ast.AnnAssign) else ""
+            uses: frozenset[str] = frozenset()
             try:
                 default = ast.literal_eval(node.value)
             except ValueError:
                 default = UNKNOWN
+                uses = frozenset(part.id for part in ast.walk(node.value) if isinstance(part, ast.Name))
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 if isinstance(target, ast.Name):
-                    found[target.id] = _Declared(annotation, default, comments.get(node.end_lineno or 0, ""))
+                    comment = comments.get(node.end_lineno or 0, "")
+                    found[target.id] = _Declared(annotation, default, comment, uses)
     return found
 
 
@@ -569,4 +616,15 @@ def data_versions(model: type[BaseModel], parameters: Mapping[str, Any]) -> tupl
                 found[name] = load_dataset(name).version
             elif name not in found:
                 found[name] = f"as it is kept: {', '.join(map(file_digest, kept_files(name)))}"
+    for name in filter(None, map(_folder, parameters.values())):
+        if name not in found and available(name):
+            found[name] = load_dataset(name).version
     return tuple(f"{name} {version}" for name, version in sorted(found.items()))
+
+
+def _folder(value: Any) -> str:
+    """A text that names pictures in a folder, also where the notebook does not say that it names data; else nothing."""
+    with suppress(ValueError):
+        if isinstance(value, str) and value.startswith(FOLDER) and parse_name(value).path:
+            return value
+    return ""

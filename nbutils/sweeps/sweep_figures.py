@@ -28,6 +28,8 @@ def heat_maps(measured: pd.DataFrame) -> Figure:
         measured: see :func:`nbutils.sweeps.tables.one_metric`.
     """
     axes = axes_of(measured)
+    nothing = {axis: measured[axis].astype(object).where(measured[axis].notna(), "null") for axis in axes}
+    measured = measured.assign(**nothing)  # which no grouping leaves out
     # What is the same in all rows stands in for a missing axis.
     (rows, columns), others = [*axes, "sweep", "notebook"][:2], axes[2:]
     groups = list(measured.groupby(others, sort=False)) if others else [((), measured)]

@@ -236,14 +236,15 @@ def select(
     return table
 
 
-def pivot(table: pd.DataFrame, rows: str, columns: str, metric: str | None = None) -> pd.DataFrame:
-    """Mean of a metric over all finished runs, by one parameter down and another one across.
+def pivot(table: pd.DataFrame, rows: str, columns: str, metric: str | None = None, how: str = "mean") -> pd.DataFrame:
+    """Mean of a metric over all finished runs, or their number, by one parameter down and another one across.
 
     Args:
         table: results.
         rows: parameter of the rows.
         columns: parameter of the columns.
         metric: the metric; None if the table has only one.
+        how: "mean", or "count" for the number of runs.
 
     Raises:
         ValueError: unknown column or metric, or several metrics and none chosen.
@@ -271,7 +272,7 @@ def pivot(table: pd.DataFrame, rows: str, columns: str, metric: str | None = Non
         chosen.loc[row, "value"] = _number(text)
     return (
         chosen.groupby([rows, columns], dropna=False)["value"]
-        .agg(lambda cells: cells.mean(skipna=False))
+        .agg((lambda cells: cells.mean(skipna=False)) if how == "mean" else "size")
         .unstack(columns)
     )
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from nbutils.cli import DATASETS, main
 from nbutils.study import archive
 from nbutils.study.archive import REFERENCE, RESULTS, SMALL, SUMS, has_tables, read_archive
 from nbutils.study.study import Study
+from nbutils.support.store import Store
 from nbutils.sweeps.parameters import check_parameters
 
 
@@ -80,3 +83,16 @@ def test_wrong_names_are_refused(command):
     done = command("study", "minst")
     assert done.returncode == 2
     assert "invalid choice: 'minst'" in done.stderr
+
+
+def test_finished_runs_never_take_the_place_of_more(small, tmp_path, capsys):
+    options = ["study", "plantvillage", "--jobs", "1", "--root", str(tmp_path)]
+    assert main(options) == 0
+    folder = tmp_path / RESULTS / "plantvillage"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    store = Store("runs")
+    for address in store.addresses()[1:]:
+        shutil.rmtree(store.path(address))
+    assert main([*options, "--finished"]) == 2
+    assert "hold 4 runs, more than the 1 that are finished; name another folder with --into" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

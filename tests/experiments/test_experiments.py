@@ -274,3 +274,18 @@ def test_a_condition_is_an_entry(monkeypatch):
     monkeypatch.setattr("nbutils.experiments.conditions.CONDITIONS", (*CONDITIONS, new))
     found = [one for one in condition_trials(["mnist-10k"], seeds=1) if one.condition == "leaky late"]
     assert [one.run.activation for one in found] == ["leaky_relu"]
+
+
+def test_a_case_named_twice_has_one_row(own_store, tmp_path):
+    trials = small(2)
+    assert missing_cases([*trials, *trials], tmp_path / "none.parquet") == trials
+    compute_cases([*trials, *trials], tmp_path / "twice.parquet", trial_rows, jobs=1)
+    assert len(read_cases(tmp_path / "twice.parquet")) == 2
+
+
+def test_rows_of_a_folder_belong_to_the_pictures_that_it_held(write_pictures):
+    trial = Trial(RunSpec(**{**SMALL, "dataset": write_pictures(0)}), "reference")
+    before = trial.settings
+    assert trial.settings == before
+    write_pictures(1)
+    assert trial.settings != before

@@ -315,6 +315,26 @@ def test_inventory_and_prune(own_store):
     assert is_measured(SMALL, MeasureSpec())
 
 
+def test_images_of_the_first_training_are_part_of_the_address(write_pictures, own_store):
+    spec = RunSpec(epochs=1, model="mlp:8", start_from=write_pictures(0))
+    before = run_address(spec)
+    assert run_address(spec) == before
+    write_pictures(1)
+    assert run_address(spec) != before
+
+
+def test_runs_whose_images_are_away_are_neither_judged_nor_removed(write_pictures, own_store, tmp_path, fresh_data):
+    run = run_once(RunSpec(dataset=write_pictures(0), epochs=1, model="mlp:8", every_epoch=False))
+    assert inventory()["status"].tolist() == ["done"]
+    (tmp_path / "pictures").rename(tmp_path / "away")
+    fresh_data()
+    assert inventory()["status"].tolist() == ["no data"]
+    assert prune()[0] == 0
+    (tmp_path / "away").rename(tmp_path / "pictures")
+    fresh_data()
+    assert inventory().set_index("run")["status"].to_dict() == {run.address: "done"}
+
+
 def test_recording_is_pure():
     first, second = record_runs([SMALL]), record_runs([SMALL])
     assert first[0][0] == second[0][0]

@@ -231,6 +231,8 @@ def test_refusals_of_the_command(tmp_path, own_store, root, capsys, monkeypatch)
     assert main(["replicate", "digits", "--plan", *into, "--add"]) == 0
     kept = len(pd.read_parquet(root / "book/results/second/digits/networks.parquet"))
     assert f"Missing: {60 - kept} networks, " in capsys.readouterr().out, "the tables hold the others"
+    assert main(["replicate", "digits", "--quick", "--plan", *into, "--add"]) == 2
+    assert "no part of this study, and would be lost; write into another folder" in capsys.readouterr().err
     assert not list(tmp_path.glob("replication*")), "a plan writes nothing"
 
 

@@ -137,3 +137,10 @@ def test_only_the_first_condition_keeps_checkpoints():
     kept = {(t.parts, t.run.labels) for t in tasks if t.run.checkpoints}
     assert kept == {("conditions", "true"), ("released", "true")}
     assert np.all([t.run.input_scale == 255 for t in tasks if t.parts == "released"])
+
+
+def test_tables_of_which_half_was_replaced_are_refused(folder):
+    runs = pd.read_parquet(folder / "runs.parquet")
+    runs.assign(run=[f"{number:016x}" for number in range(len(runs))]).to_parquet(folder / "runs.parquet")
+    with pytest.raises(ValueError, match=r"is damaged: runs.parquet and measurements.parquet are not of the same runs"):
+        read_archive(folder, "digits")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -186,3 +188,17 @@ def test_a_folder_that_cannot_be_made_is_named_with_what_to_do(tmp_path, where):
         store.write(A, {})
     with pytest.raises(OSError, match=advice), store.lock(A):
         pass
+
+
+def test_a_result_that_cannot_be_read_just_now_is_kept(store, monkeypatch):
+    store.write(A, {"n": 1})
+
+    def refused(path):
+        raise OSError(errno.EIO, "Input/output error", str(path))
+
+    with monkeypatch.context() as patched:
+        for name in ("read_bytes", "read_text", "open"):
+            patched.setattr(Path, name, lambda path, *_, **__: refused(path))
+        with pytest.raises(OSError, match="Input/output error"):
+            store.read(A)
+    assert store.read(A)["n"] == 1

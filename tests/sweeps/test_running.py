@@ -83,7 +83,8 @@ def test_results_in_the_terminal(write_notebook, write_sweep, command, own_store
     more = write_sweep(grid={"x": [1, 2, 3], "y": [0.5, 3.0]})
     assert f"2 runs are not in the table yet; python -m nbutils sweep {more} goes on" in command("results", more).stdout
     grid = command("results", "runs/sweep/results.parquet", "--pivot", "x", "y", "--metric", "product").stdout
-    assert [line.split() for line in grid.splitlines()[-2:]] == [["1", "0.5", "3"], ["2", "1", "6"]]
+    assert [line.split() for line in grid.splitlines()[-3:-1]] == [["1", "0.5", "3"], ["2", "1", "6"]]
+    assert grid.splitlines()[-1] == "8 rows; 4 runs done, 0 failed"
     for wrong, words in (
         (["--where", "metrc=product"], "no column 'metrc' (did you mean 'metric'?)"),
         (["--where", "product"], "--where must be column=value, received 'product'"),
