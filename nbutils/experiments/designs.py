@@ -17,7 +17,7 @@ from nbutils.experiments.lesions import class_group_trials, lesion_seconds, lesi
 from nbutils.experiments.planted import planted_cases, planted_rows, planted_seconds
 from nbutils.experiments.pruning import pruning_rows, pruning_seconds, pruning_trials
 from nbutils.experiments.silenced_sets import class_group_rows, lesion_rows
-from nbutils.experiments.sparse import full_cases, sparse_cases, sparse_rows, sparse_seconds
+from nbutils.experiments.sparse import full_cases, full_rows, sparse_cases, sparse_rows, sparse_seconds
 from nbutils.experiments.trials import trial_rows, trial_seconds
 from nbutils.study.cases import Case, Rows
 from nbutils.support.checks import shown
@@ -52,7 +52,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "pruning": Experiment(pruning_trials, pruning_rows, pruning_seconds),
     "planted": Experiment(planted_cases, planted_rows, planted_seconds),
     "sparse": Experiment(sparse_cases, sparse_rows, sparse_seconds),
-    "sparse-full": Experiment(full_cases, sparse_rows, sparse_seconds),
+    "sparse-full": Experiment(full_cases, full_rows, sparse_seconds),
 }
 
 

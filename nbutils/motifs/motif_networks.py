@@ -103,7 +103,7 @@ class CircleHead(nn.Module):
         weights = maps.square()
         total = weights.sum(dim=(2, 3))
         height, width = maps.shape[2:]
-        rows, columns = torch.linspace(-1, 1, height), torch.linspace(-1, 1, width)
+        rows, columns = (torch.linspace(-1, 1, size, device=maps.device) for size in (height, width))
         row = (weights.sum(dim=3) @ rows) / (total + 1e-6)
         column = (weights.sum(dim=2) @ columns) / (total + 1e-6)
         strongest = maps.amax(dim=(2, 3))
@@ -131,14 +131,14 @@ class CircleHead(nn.Module):
     def spell(self, maps: torch.Tensor) -> np.ndarray:
         """The likeliest word after each, shape (examples, longest)."""
         seen, end = self.features(maps), self.words
-        before = first = torch.full((len(maps),), end)
-        found, over = [], torch.zeros(len(maps), dtype=torch.bool)
+        before = first = torch.full((len(maps),), end, device=maps.device)
+        found, over = [], torch.zeros_like(before, dtype=torch.bool)
         for place in range(self.longest):
             word = self.following(seen, before, first).argmax(dim=1)
             over = over | (word == end)
             found.append(torch.where(over, END, word))
             before, first = torch.where(over, end, word), word if place == 0 else first
-        return torch.stack(found, dim=1).numpy()
+        return torch.stack(found, dim=1).cpu().numpy()
 
 
 class LineHead(nn.Module):
@@ -175,7 +175,7 @@ class LineHead(nn.Module):
 
     def spell(self, maps: torch.Tensor) -> np.ndarray:
         """The likeliest class of each column, repetitions and blanks taken away, shape (examples, columns)."""
-        likeliest = self._logits(maps).argmax(dim=2).numpy()
+        likeliest = self._logits(maps).argmax(dim=2).cpu().numpy()
         found = np.full(likeliest.shape, END)
         for row, classes in enumerate(likeliest):
             kept = classes[np.diff(classes, prepend=-1) != 0]

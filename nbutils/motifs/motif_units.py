@@ -27,6 +27,7 @@ from nbutils.motifs.sparse_training import SparseTraining, train_sparse
 from nbutils.nulls import circular_shift_null, within_class_null
 from nbutils.runs.sparsity import SpatialSparsity
 from nbutils.support.code import code_digest
+from nbutils.support.devices import resolve_device
 from nbutils.support.provenance import digest_of, environment, provenance
 from nbutils.support.store import store_folder
 
@@ -144,9 +145,9 @@ def look_at_units(training: SparseTraining, assigned_on: MotifBatch, batch: Moti
         `test_edit` accuracy, and what :func:`community_values` gives.
     """
     network, plan = training.network, PLANS[training.task.name]
-    maps = [network.maps(torch.from_numpy(one.inputs)) for one in (assigned_on, batch)]
+    maps = [network.maps(torch.from_numpy(one.inputs).to(training.device)) for one in (assigned_on, batch)]
     read = sequence_accuracy(network.head.spell(maps[1]), batch.sequences)
-    both = [one.numpy() for one in maps]
+    both = [one.cpu().numpy() for one in maps]
     least = np.zeros((1, both[0].shape[1], 1, 1), np.float32)
     if not isinstance(network.units, SpatialSparsity):
         least = np.quantile(both[0], 1 - training.settings.schedule.stop, axis=(0, 2, 3), keepdims=True)
@@ -169,11 +170,13 @@ def look_at_units(training: SparseTraining, assigned_on: MotifBatch, batch: Moti
     }
 
 
-def rows_of(case: SparseCase) -> list[dict[str, Any]]:
+def rows_of(case: SparseCase, device: str = "cpu", loaders: int = 0) -> list[dict[str, Any]]:
     """Train a network and look at it on the way; one that is cut off goes on from its last checkpoint.
 
     Args:
         case: one network.
+        device: see :class:`nbutils.motifs.sparse_training.SparseTraining`, as are `loaders`.
+        loaders: processes that draw examples.
 
     Returns:
         A row per look: `settings`, `task`, `condition`, `seed`, `parameters` (JSON), `reason` of a failure, `final` (1
@@ -187,10 +190,12 @@ def rows_of(case: SparseCase) -> list[dict[str, Any]]:
     shared = {"settings": case.settings, "task": case.training.task, "condition": case.training.condition}
     shared |= {"seed": case.training.seed, "parameters": json.dumps(case.identity, sort_keys=True)}
     made = {name: origin[name] for name in ("commit", "time", "machine")}
+    if resolve_device(device) == "cuda":
+        made["machine"] += f", {torch.cuda.get_device_name()}"
     made_by = {"case": case.identity, "code": code_digest(f"{__name__}.rows_of"), "environment": environment()}
     checkpoint = store_folder() / "sparse" / f"{digest_of(made_by)}.safetensors"
     try:
-        trace = train_sparse(case.training, checkpoint, _Watcher(case)).trace
+        trace = train_sparse(case.training, checkpoint, _Watcher(case), device=device, loaders=loaders).trace
     except FloatingPointError as error:
         failed = {**shared, "reason": str(error), "final": 1, "samples": 0, "trace": "", "degenerate": 1.0}
         return [{**failed, "seconds": time.perf_counter() - began, **made}]

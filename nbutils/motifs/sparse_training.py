@@ -9,7 +9,7 @@ the same bits, for all that is random is drawn from the number of the step.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +17,14 @@ import pandas as pd
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
+from torch.utils.data import DataLoader, Dataset
 
-from nbutils.motifs.motif_batches import MotifBatch
+from nbutils.motifs.motif_batches import MotifBatch, MotifTask
 from nbutils.motifs.motif_errors import sequence_accuracy
 from nbutils.motifs.motif_networks import MotifNetwork, build_motif_network
 from nbutils.motifs.sparse_settings import SparseSettings, adapt
 from nbutils.runs.sparsity import SpatialSparsity
+from nbutils.support.devices import resolve_device
 from nbutils.support.files import is_file, replace_file
 
 __all__ = ["SparseTraining", "train_sparse"]
@@ -30,11 +32,24 @@ __all__ = ["SparseTraining", "train_sparse"]
 VALIDATION_SEED, STEP_SEEDS = 2**40, 10**6  # streams of examples: those of a seed's steps lie far below the others
 
 
+class _Steps(Dataset[tuple[np.ndarray, np.ndarray]]):
+    """Inputs and sequences of every step of a training, by its number."""
+
+    def __init__(self, task: MotifTask, settings: SparseSettings) -> None:
+        self.task, self.settings = task, settings
+
+    def __getitem__(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        batch = self.task.sample(self.settings.batch, self.settings.seed * STEP_SEEDS + step)
+        return batch.inputs, batch.sequences.astype(np.int64)
+
+
 class SparseTraining:
     """A network that is being trained, and the trace of its checks.
 
     Args:
         settings: how.
+        device: "cpu", "cuda" or "auto", see :func:`nbutils.support.devices.resolve_device`.
+        loaders: processes that draw the examples of coming steps meanwhile; 0 draws them when they are due.
 
     Attributes:
         network: in evaluation mode between steps.
@@ -53,16 +68,19 @@ class SparseTraining:
         [0.5, 0.5]
     """
 
-    def __init__(self, settings: SparseSettings) -> None:
+    def __init__(self, settings: SparseSettings, device: str = "cpu", loaders: int = 0) -> None:
         from nbutils.motifs.tasks import TASKS
 
         self.settings, self.task = settings, TASKS[settings.task]
+        self.device, self.loaders = torch.device(resolve_device(device)), loaders
         start = settings.schedule.start
-        self.network: MotifNetwork = build_motif_network(self.task, settings.condition, start, settings.seed).eval()
+        network = build_motif_network(self.task, settings.condition, start, settings.seed)
+        self.network: MotifNetwork = network.to(self.device).eval()
         self.optimiser = torch.optim.Adam(self.network.parameters(), settings.rate)
         self.steps, self.target = 0, 1.0
         self.trace: list[dict[str, float]] = []
         self._validation: MotifBatch | None = None
+        self._coming: Iterator[list[torch.Tensor]] | None = None
 
     @property
     def samples(self) -> int:
@@ -100,16 +118,26 @@ class SparseTraining:
         while self.samples < due and not self.over:
             losses.append(self._step())
         self.network.eval()
-        self.check(float(np.mean(losses)) if losses else float("nan"))
+        loss = float(torch.stack(losses).double().mean()) if losses else float("nan")
+        if losses and not np.isfinite(loss):  # asked once for many steps, for a device does not wait in between
+            raise FloatingPointError(f"training diverged: the loss is {loss} before {self.samples} samples")
+        self.check(loss)
         return self.samples
 
-    def _step(self) -> float:
+    def _next_examples(self) -> list[torch.Tensor]:
+        if self._coming is None:
+            steps = range(self.steps, self.settings.samples // self.settings.batch)
+            dataset, pinned = _Steps(self.task, self.settings), self.device.type == "cuda"
+            more = {"num_workers": self.loaders, "prefetch_factor": 8} if self.loaders else {}
+            self._coming = iter(DataLoader(dataset, batch_size=None, sampler=steps, pin_memory=pinned, **more))
+        return [one.to(self.device, non_blocking=True) for one in next(self._coming)]
+
+    def _step(self) -> torch.Tensor:
         settings = self.settings
-        batch = self.task.sample(settings.batch, settings.seed * STEP_SEEDS + self.steps)
-        maps = self.network.maps(torch.from_numpy(batch.inputs))
-        loss = self.network.head.loss(maps, torch.from_numpy(batch.sequences.astype(np.int64)))
-        if not np.isfinite(value := loss.item()):
-            raise FloatingPointError(f"training diverged: the loss is {value} after {self.samples} samples")
+        inputs, sequences = self._next_examples()
+        maps = self.network.maps(inputs)
+        loss = self.network.head.loss(maps, sequences)
+        value = loss.detach()
         if settings.penalty:
             loss = loss + settings.penalty * _penalty(maps, settings.condition, settings.schedule.stop)
         self.optimiser.zero_grad()
@@ -138,7 +166,8 @@ class SparseTraining:
         """Share of validation examples that are read exactly, and edit accuracy."""
         if self._validation is None:
             self._validation = self.task.sample(self.settings.validation, VALIDATION_SEED + self.settings.seed)
-        return sequence_accuracy(self.network(torch.from_numpy(self._validation.inputs)), self._validation.sequences)
+        read = self.network(torch.from_numpy(self._validation.inputs).to(self.device))
+        return sequence_accuracy(read, self._validation.sequences)
 
     def save(self, path: Path) -> None:
         """Write all that training needs to go on, as safetensors, in one go.
@@ -146,10 +175,10 @@ class SparseTraining:
         Args:
             path: of the checkpoint; replaced if it is there.
         """
-        tensors = {f"network.{name}": values.contiguous() for name, values in self.network.state_dict().items()}
+        tensors = {f"network.{name}": values.cpu().contiguous() for name, values in self.network.state_dict().items()}
         for name, parameter in self.network.named_parameters():
             for key, values in self.optimiser.state.get(parameter, {}).items():
-                tensors[f"adam.{name}.{key}"] = values.contiguous()
+                tensors[f"adam.{name}.{key}"] = values.cpu().contiguous()
         known = {"settings": self.settings.identity, "steps": self.steps, "target": self.target, "trace": self.trace}
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, save(tensors, {"training": json.dumps(known)}))
@@ -174,8 +203,11 @@ class SparseTraining:
         self.network.load_state_dict(_under(tensors, "network."))
         self.optimiser.state.clear()
         for name, parameter in self.network.named_parameters():
-            if state := _under(tensors, f"adam.{name}."):
-                self.optimiser.state[parameter] = state
+            if state := _under(tensors, f"adam.{name}."):  # whose count of steps stays with the processor
+                self.optimiser.state[parameter] = {
+                    key: values if key == "step" else values.to(self.device) for key, values in state.items()
+                }
+        self._coming = None
         self.steps, self.target, self.trace = known["steps"], known["target"], known["trace"]
 
 
@@ -196,6 +228,8 @@ def train_sparse(
     checkpoint: Path | None = None,
     watch: Callable[[SparseTraining], Mapping[str, float]] | None = None,
     save_every: int = 5,
+    device: str = "cpu",
+    loaders: int = 0,
 ) -> SparseTraining:
     """Train a network to its end, from a checkpoint if there is one.
 
@@ -205,6 +239,8 @@ def train_sparse(
         watch: called before training and after every check, with the training; what it gives is kept in that row of the
             trace, and with it in the checkpoint.
         save_every: checks between two writings.
+        device: see :class:`SparseTraining`, as are `loaders`.
+        loaders: processes that draw examples.
 
     Returns:
         The training, which is over.
@@ -215,8 +251,8 @@ def train_sparse(
     """
     from nbutils.runs.training import one_thread
 
-    with one_thread():
-        training = SparseTraining(settings)
+    with one_thread(), torch.backends.cudnn.flags(benchmark=True):
+        training = SparseTraining(settings, device, loaders)
         if checkpoint is not None and is_file(checkpoint):
             training.resume(checkpoint)
         if not training.trace:

@@ -26,7 +26,8 @@ def test_conditions_of_a_seed_differ_in_nothing_else():
 
 
 def test_the_full_size_has_the_published_schedule():
-    (first, _) = full_cases()
+    first, *_ = cases = full_cases()
+    assert len(cases) == len({one.settings for one in cases}) == 9
     schedule = first.training.schedule
     assert (schedule.every, schedule.fall, schedule.factor, schedule.start) == (20_000, 1e-7, 0.75, 0.5)
 
