@@ -52,7 +52,7 @@ SMALL_STUDY: Mapping[str, Plan] = {
 }
 PENALTIES = {"L1": 1e-3, "KL": 0.1}  # coefficients of both penalties, one each
 FULL = "digit_circle"
-# Chosen by networks with seed 1000 too: at a rate of 3e-3, with steps of 64 or 128 examples, they read worse for longer.
+# Chosen by networks with seed 1000 too: at a rate of 3e-3, in steps of 64 or 128, they read worse for longer.
 FULL_TRAINING: Mapping[str, Any] = {
     "samples": 2_000_000,
     "schedule": Schedule(stop=2.2e-4),

@@ -109,11 +109,11 @@ class _Definition:
 @cache
 def _read(module: str) -> dict[str, _Definition]:
     """Definitions at the top of a module by name; its other statements, which all of them depend on, under ""."""
-    named, aliases = _parsed(module)
+    named, aliases, others = _parsed(module)
     known = aliases | {name: (module, name) for name in named if name}
     return {
         name: _Definition(
-            repr([_skeleton(node) for node in nodes]),
+            repr([*map(_skeleton, nodes), _meanings(nodes, others)]),
             frozenset(
                 {(module, ""), *(place for node in nodes for use in _uses(node, known) for place in _resolved(use))}
             ),
@@ -123,8 +123,9 @@ def _read(module: str) -> dict[str, _Definition]:
 
 
 @cache
-def _parsed(module: str) -> tuple[dict[str, list[ast.stmt]], dict[str, Place]]:
-    """The statements that define each name of a module, others under ""; and what imported names mean in it."""
+def _parsed(module: str) -> tuple[dict[str, list[ast.stmt]], dict[str, Place], dict[str, set[str]]]:
+    """The statements that define each name of a module, others under ""; and what imported names mean in it: those of
+    this package, and those of others."""
     source = _source(module)
     if source is None:
         raise ModuleNotFoundError(f"no source for module {module!r}")
@@ -134,7 +135,7 @@ def _parsed(module: str) -> tuple[dict[str, list[ast.stmt]], dict[str, Place]]:
         if not _is_apart(node):
             for name in _defined(node) or [""]:
                 named.setdefault(name, []).append(node)
-    return named, _aliases(tree)
+    return named, _aliases(tree), _foreign(tree)
 
 
 def _is_apart(node: ast.stmt) -> bool:
@@ -171,6 +172,25 @@ def _aliases(tree: ast.AST) -> dict[str, Place]:
                     module = alias.name if alias.asname else nbutils.__name__
                     found[alias.asname or nbutils.__name__] = (module, "*")
     return found
+
+
+def _foreign(tree: ast.AST) -> dict[str, set[str]]:
+    """What names of other packages mean in a module; several things where functions import one name differently."""
+    found: dict[str, set[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            for alias in node.names:
+                if (whole := f"{module}{alias.name}").partition(".")[0] not in PACKAGES:
+                    name = alias.asname or (alias.name if module else alias.name.partition(".")[0])
+                    found.setdefault(name, set()).add(whole if module or alias.asname else name)
+    return found
+
+
+def _meanings(nodes: Sequence[ast.AST], others: dict[str, set[str]]) -> list[tuple[str, list[str]]]:
+    """Names of other packages that some code uses, with what they mean: another function may come by the same name."""
+    used = {part.id for node in nodes for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return [(name, sorted(others[name])) for name in sorted(used & set(others))]
 
 
 def _uses(node: ast.AST, aliases: dict[str, Place]) -> Iterator[Place]:
@@ -210,7 +230,7 @@ def _resolved(place: Place) -> Sequence[Place]:
     module, name = place
     if module == nbutils.__name__:
         return _resolved((f"{module}.{nbutils.EXPORTS[name]}", name)) if name in nbutils.EXPORTS else []
-    named, aliases = _parsed(module)
+    named, aliases, _ = _parsed(module)
     if not name:
         return [(module, own) for own in named]
     if name in named:

@@ -85,6 +85,10 @@ def test_code_counts_but_comments_do_not(tmp_path, monkeypatch):
     assert digest('"""Other doc."""\n\n\ndef f(x):  # why\n    return (x + 1)\n') == first
     assert digest("import math\n\n\ndef f(x):\n    return x + 1\n") == first
     assert digest("def f(x):\n    return x + 2\n") != first
+    body = "\n\n\ndef f(x, y):\n    return corr(x, y)\n"
+    ranks = digest(f"from scipy.stats import spearmanr as corr{body}")
+    assert digest(f"import math\nfrom scipy.stats import spearmanr as corr{body}") == ranks
+    assert digest(f"from scipy.stats import kendalltau as corr{body}") != ranks, "another function by the same name"
 
 
 def test_where_a_definition_lives_does_not_count(tmp_path, monkeypatch):
