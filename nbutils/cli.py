@@ -17,7 +17,7 @@ import pandas as pd
 
 from nbutils.data.catalogue import BUILT_IN, available, check_files, parse_name
 from nbutils.data.datasets import TITLES, load_dataset
-from nbutils.data.datasheets import keep_datasheet
+from nbutils.data.datasheets import KEPT, keep_datasheet
 from nbutils.data.sources import SOURCES, data_folder
 from nbutils.support import machine
 from nbutils.support.devices import DEVICES
@@ -54,6 +54,8 @@ def _data(options: argparse.Namespace) -> int:
 
 
 def _keep(names: list[str]) -> int:
+    if not KEPT.parent.is_dir():
+        raise FileNotFoundError(f"data keep writes into {KEPT}; run it in the project's folder")
     for name in names or [name for name in SOURCES if available(name)]:
         print(f"{name}:", *keep_datasheet(name))
     return 0

@@ -127,14 +127,15 @@ def load_dataset(
         seed: seed of the redrawing; the split never depends on it.
         preprocessing: "unit", inputs in [0, 1]; or "standard", mean 0 and deviation 1 over all training images of that
             name, channel by channel (a channel without any deviation is only centred).
-        examples: how many training images to take, equally many of each class; None takes all.
+        examples: how many training images to take, equally many of each class as far as the classes allow; None takes
+            all.
 
     Returns:
         A :class:`Dataset`. Test labels are always the true ones.
 
     Raises:
-        ValueError: unknown data set, label condition or preprocessing, damaged files, a negative seed, or too many
-            examples; the message lists what there is.
+        ValueError: unknown data set, label condition or preprocessing, a share of labels that is less than one, damaged
+            files, a negative seed, or too many examples; the message lists what there is.
         FileNotFoundError: the data set is not there and cannot be downloaded; the message says what to do.
 
     Examples:
@@ -151,6 +152,8 @@ def load_dataset(
     given = data.train_true.copy()
     rng = np.random.default_rng([seed, 1])
     redrawn = rng.permutation(len(given))[: round(share * len(given))]
+    if share and not len(redrawn):
+        raise ValueError(f"labels must redraw at least one of {len(given):,} training labels, received {labels!r}")
     given[redrawn] = rng.integers(len(data.classes), size=len(redrawn))
     return replace(data, train_labels=given)
 

@@ -127,3 +127,10 @@ def test_whole_numbers_are_ascii_digits(option, number, own_store, capsys):
     assert ended.value.code == 2
     assert f"argument {option}: must be a whole number" in capsys.readouterr().err
     assert not own_store.exists()
+
+
+def test_what_is_kept_of_images_is_kept_in_the_project_alone(command, tmp_path):
+    done = command("data", "keep", "digits", folder=tmp_path)
+    assert done.returncode == 2
+    assert "run it in the project's folder" in done.stderr
+    assert not list(tmp_path.iterdir())

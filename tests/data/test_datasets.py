@@ -136,3 +136,10 @@ def test_names_that_are_no_text_are_refused(name):
 def test_seeds_that_are_none_are_refused(seed):
     with pytest.raises(ValueError, match="seed must be a whole number of at least 0, received"):
         load_dataset("digits", "random", seed)
+
+
+def test_a_share_of_less_than_one_label_is_refused():
+    with pytest.raises(ValueError, match=r"at least one of 1,437 training labels, received 'mixed:0\.0003'"):
+        load_dataset("digits", labels="mixed:0.0003")
+    changed = load_dataset("digits", labels="mixed:0.0004")
+    assert (changed.train_labels != changed.train_true).sum() <= 1
