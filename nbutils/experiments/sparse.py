@@ -47,7 +47,7 @@ class Plan:
 
 SMALL_STUDY: Mapping[str, Plan] = {
     "digit_circle_small": Plan(131_072, Schedule(every=2_048, fall=1e-5, start=0.1, stop=1.1e-3), 5e-3),
-    "token_lines": Plan(98_304, Schedule(every=2_048, fall=1e-5, start=0.1, stop=1.4e-3), 5e-3),
+    "token_lines": Plan(163_840, Schedule(every=2_048, fall=4e-6, start=0.1, stop=1.4e-3), 5e-3),
     "tone_lines": Plan(40_960, Schedule(every=1_024, fall=4e-5, stop=8.6e-3)),
 }
 PENALTIES = {"L1": 1e-3, "KL": 0.1}  # coefficients of both penalties, one each
@@ -144,7 +144,7 @@ def full_rows(case: SparseCase) -> list[dict[str, Any]]:
 # table.
 THOUSAND: Mapping[str, float] = {
     "digit_circle_small": 0.5,
-    "token_lines": 0.65,
+    "token_lines": 0.55,
     "tone_lines": 0.9,
     "digit_circle": 5.0,
 }
