@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import nbutils
@@ -36,6 +37,7 @@ def neighbour_code(text: str, folder: Path) -> tuple[str, ...]:
             continue
         seen.add(name)
         for file in _files(folder, name):
+            _forget_older(file)
             found[file.relative_to(folder).as_posix()] = file_digest(file)
             waiting += _imported(file.read_text("utf-8", "replace"))
     return tuple(f"{name} {digest}" for name, digest in sorted(found.items()))
@@ -46,6 +48,18 @@ def _files(folder: Path, name: str) -> list[Path]:
     if file.is_file():
         return [file]
     return sorted(package.rglob("*.py")) if (package / "__init__.py").is_file() else []
+
+
+def _forget_older(file: Path) -> None:
+    """Remove what was compiled of a module before it was last written.
+
+    Python itself compares size and whole seconds only, and would run the old code of a module that was changed twice
+    within one.
+    """
+    with suppress(OSError):  # nothing compiled, or not ours to remove
+        compiled = Path(cache_from_source(str(file)))
+        if compiled.stat().st_mtime_ns <= file.stat().st_mtime_ns:
+            compiled.unlink()
 
 
 def _imported(source: str) -> Iterator[str]:

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
+from importlib.util import cache_from_source
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -90,6 +96,28 @@ def test_modules_beside_a_notebook_at_any_level(tmp_path):
         (tmp_path / name).write_text("import two\nimport one\n" if name == "one.py" else "", "utf-8")
     names = [one.split()[0] for one in neighbour_code(text, tmp_path)]
     assert names == ["one.py", "pack/__init__.py", "pack/inner.py", "two.py"]
+
+
+def test_a_module_that_changes_twice_within_a_second_is_not_run_as_it_was(tmp_path):
+    cell = {"cell_type": "code", "source": "import one", "metadata": {}, "outputs": [], "id": "a"}
+    text = json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    module = tmp_path / "one.py"
+
+    def value():
+        command = [sys.executable, "-c", "import one; print(one.VALUE)"]
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+        return int(subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True).stdout)
+
+    whole_second = int(time.time()) - 10
+    for number, ahead in ((1, False), (7, True)):  # both within one whole second of the clock
+        module.write_text(f"VALUE = {number}\n", "utf-8")
+        os.utime(module, (whole_second, whole_second + 0.1 * number))
+        if ahead:
+            compiled = Path(cache_from_source(str(module)))
+            os.utime(compiled, (whole_second, whole_second + 0.3))
+            assert value() == 1  # what Python does by itself
+            neighbour_code(text, tmp_path)
+        assert value() == number
 
 
 def test_runs_that_failed_or_gave_no_number_are_counted():
