@@ -29,6 +29,7 @@ from nbutils.support.display import interval_text
 __all__ = [
     "WAITING",
     "answer_table",
+    "at_equal_training",
     "changes_from_none",
     "control_effects",
     "farthest_at_equal_accuracy",
@@ -114,7 +115,7 @@ def plainly(verdicts: pd.DataFrame, where: Mapping[tuple[str, str], str]) -> str
         shared.setdefault((verdict, _listed([*places])), []).append(CALLED[penalty])
     told = [SENTENCES[v].format(_listed(names), at) for (v, at), names in shared.items() if v in SENTENCES]
     if other := [f"{_listed(names)} on {at} ({v})" for (v, at), names in shared.items() if v not in SENTENCES]:
-        told.append(f"Neither a cause nor a by-product: {'; '.join(other)}.")
+        told.append(f"No verdict on {'; nor on '.join(other)}.")
     gains = verdicts[(verdicts["labels"] != "true") & (verdicts["low"] > 0) & (verdicts["adjusted"] <= ALPHA)]
     if count := len(gains):
         more = int((gains["beyond_usual_low"] > 0).sum())
@@ -139,12 +140,12 @@ def answer_table(verdicts: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row per data set, label condition and pushed measure: effect on accuracy, interval and word `up` and `down`,
-        and `verdict`, "neither" where that is but both words.
+        and `verdict`, "none" where that is but both words.
     """
     told = [f"{interval_text(r.effect, r.low, r.high, 3)}, **{r.word}**" for r in verdicts.itertuples()]
     ways = {way: own["told"].to_numpy() for way, own in verdicts.assign(told=told).groupby("direction")}
     first = verdicts.loc[verdicts["direction"] == "up", [*GROUP, "penalty", "verdict"]].reset_index(drop=True)
-    first["verdict"] = first["verdict"].where(first["verdict"].isin(list(SENTENCES)), "neither")
+    first["verdict"] = first["verdict"].where(first["verdict"].isin(list(SENTENCES)), "none")
     return first.assign(up=ways["up"], down=ways["down"])[[*GROUP, "penalty", "up", "down", "verdict"]]
 
 
@@ -170,9 +171,9 @@ def control_effects(table: pd.DataFrame, rules: CauseRules = CAUSE_RULES) -> pd.
 
     Returns:
         One row per data set, label condition, control and direction, or regulariser: `dose` (NaN: not moved), `moved`,
-        `networks`, `effect`, `low`, `high`.
+        `networks`, `effect`, `low`, `high`, and whether two one-sided tests put it `within` the bound of the rules.
     """
-    rows, numbers = [], ["dose", "moved", "networks", "effect", "low", "high"]
+    rows, numbers = [], ["dose", "moved", "networks", "effect", "low", "high", "within"]
     for key, part in sound_trials(table).groupby(GROUP, sort=False):
         doses = dose_table(part)
         for name, column in CONTROLS.items():
@@ -187,11 +188,52 @@ def control_effects(table: pd.DataFrame, rules: CauseRules = CAUSE_RULES) -> pd.
     return pd.DataFrame(rows, columns=[*GROUP, "condition", "direction", *numbers])
 
 
-def _mean_and_ends(effect: np.ndarray, rules: CauseRules) -> tuple[int, float, float, float]:
-    """How many, their mean, and its interval; NaN where they are fewer than the rules ask for."""
+def _mean_and_ends(effect: np.ndarray, rules: CauseRules) -> tuple[int, float, float, float, bool]:
+    """How many, their mean, its interval, and whether it is equivalent to 0; NaN where they are too few."""
     if len(effect) < rules.least:
-        return len(effect), np.nan, np.nan, np.nan
-    return len(effect), float(effect.mean()), *t_interval(effect, rules.level)
+        return len(effect), np.nan, np.nan, np.nan, False
+    _, (low, high) = equivalence_test(effect, rules.bound, rules.level)
+    within = bool(-rules.bound < low <= high < rules.bound)
+    return len(effect), float(effect.mean()), *t_interval(effect, rules.level), within
+
+
+def at_equal_training(
+    table: pd.DataFrame, usual: str = "dropout 0.3", slack: float = 0.02, rules: CauseRules = CAUSE_RULES
+) -> pd.DataFrame:
+    """Test accuracy beside that of a usual regulariser which fits the given labels as well.
+
+    With wrong labels, whatever keeps a network from fitting them helps on the test. So a gain is one of *what* was
+    pushed only if it is there among networks that fit their labels equally well.
+
+    Args:
+        table: of the experiment *cause*.
+        usual: key of `REGULARISERS`.
+        slack: of mean training accuracy.
+        rules: level of the intervals, and how many pairs it takes.
+
+    Returns:
+        One row per data set, label condition and penalty, at the dose whose mean training accuracy is nearest to that
+        of `usual`, where it lies within `slack`: `dose`, `networks` (pairs of a seed), `train_accuracy` and `accuracy`
+        of the penalty, `usual_train` and `usual_accuracy`, and the `difference` in test accuracy (penalty minus usual)
+        with `low` and `high`.
+    """
+    rows, both = [], ["train_accuracy", "accuracy"]
+    for key, part in sound_trials(table).groupby(GROUP, sort=False):
+        other = part[part["condition"] == usual].set_index("seed")[both]
+        for name in (*PUSHED, *CONTROLS):
+            own = part[part["condition"] == name]
+            fits = own.groupby("dose").filter(lambda dose: len(dose) >= rules.least).groupby("dose")["train_accuracy"]
+            gaps = (fits.mean() - other["train_accuracy"].mean()).abs()
+            if gaps.empty or not gaps.min() <= slack:
+                continue
+            at = own[own["dose"] == gaps.idxmin()].set_index("seed")[both]
+            pairs = at.join(other, rsuffix="_usual", how="inner")
+            difference = (pairs["accuracy"] - pairs["accuracy_usual"]).to_numpy()
+            if len(difference) >= rules.least:
+                means = *pairs.mean(), difference.mean(), *t_interval(difference, rules.level)
+                rows.append((*key, name, gaps.idxmin(), len(pairs), *means))
+    names = [*both, "usual_train", "usual_accuracy", "difference", "low", "high"]
+    return pd.DataFrame(rows, columns=[*GROUP, "penalty", "dose", "networks", *names])
 
 
 def farthest_at_equal_accuracy(table: pd.DataFrame, rules: CauseRules = CAUSE_RULES) -> pd.DataFrame:

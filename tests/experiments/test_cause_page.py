@@ -42,7 +42,7 @@ BOTH = "MNIST (true labels) and MNIST (40 % redrawn)"
         ),
         pytest.param(
             {"slope": 0.3, "control": 0.2},
-            [f"Neither a cause nor a by-product: {ONE} on {BOTH} (up: supported; down: suppor"],
+            [f"No verdict on {ONE} on {BOTH} (up: supported; down: suppor"],
             marks=pytest.mark.release,
         ),
         pytest.param(

@@ -10,6 +10,7 @@ from nbutils.experiments.refutations import (
     SEEN,
     WAITING,
     answer_table,
+    at_equal_training,
     changes_from_none,
     control_effects,
     farthest_at_equal_accuracy,
@@ -62,9 +63,7 @@ def test_sentences_follow_the_verdicts(cause_world):
     verdicts = verdicts_so_far(cause_world(slope=-0.3))
     first, second, third = plainly(verdicts[verdicts["penalty"] != "learned"], WHERE).split(". ")
     assert first == "Accuracy does not follow entropy of firing on A and B, pushed up or down: a by-product"
-    assert second == "Neither a cause nor a by-product: modularity of communities on A and B (up: contradicted; " + (
-        "down: contradicted)"
-    )
+    assert second == "No verdict on modularity of communities on A and B (up: contradicted; down: contradicted)"
     assert third == "Of gains with redrawn labels, 1 of 1 exceed usual regularisers; none is mere regularisation."
 
 
@@ -79,7 +78,7 @@ def test_both_directions_stand_side_by_side(cause_world):
     assert shown["down"][0].startswith(f"−{-first['effect']:.3f} (")
     assert shown["up"][0].endswith("**supported**")
     assert shown["verdict"][0] == "a cause"
-    assert answer_table(verdicts_so_far(cause_world(slope=-0.3)))["verdict"][0] == "neither"
+    assert answer_table(verdicts_so_far(cause_world(slope=-0.3)))["verdict"][0] == "none"
     assert set(answer_table(verdicts_so_far(cause_world(seeds=2)))["up"]) == {f"–, **{WAITING}**"}
 
 
@@ -99,7 +98,27 @@ def test_controls_are_told_at_their_own_dose(cause_world):
     assert up["low"] < up["effect"] < up["high"]
     assert np.isnan(rows.loc[("true", "random", "up"), "dose"])
     assert rows.loc[("mixed:0.4", "dropout 0.5", ""), "effect"] == pytest.approx(0, abs=0.005)
+    assert rows.loc[("mixed:0.4", "dropout 0.5", ""), "within"]
+    assert not up["within"]
+    assert not rows.loc[("true", "random", "up"), "within"]  # it has no dose
     assert control_effects(cause_world(seeds=7))["effect"].isna().all()
+
+
+def test_accuracy_is_compared_among_networks_that_fit_their_labels_alike():
+    names = ["condition", "dose", "seed", "train_accuracy", "accuracy"]
+    rows = [("dropout 0.3", np.nan, seed, 0.7, 0.9 + seed / 100) for seed in range(8)]
+    rows += [("modularity", 1.0, seed, 0.71, 0.85 + seed / 100) for seed in range(8)]
+    rows += [("modularity", 3.0, seed, 0.6, 0.95) for seed in range(8)]  # fits them less well
+    rows += [("random", 1.0, seed, 0.75, 0.5) for seed in range(8)]  # nowhere near
+    rows += [("activity", 1.0, seed, 0.7, 0.5) for seed in range(7)]  # too few
+    table = pd.DataFrame(rows, columns=names).assign(dataset="d", labels="mixed:0.4", reason="", degenerate=0.0)
+    (row,) = at_equal_training(table).to_dict("records")
+    assert (row["penalty"], row["dose"], row["networks"]) == ("modularity", 1.0, 8)
+    numbers = [row[k] for k in ("train_accuracy", "usual_train", "accuracy", "usual_accuracy", "difference")]
+    assert numbers == pytest.approx([0.71, 0.7, 0.885, 0.935, -0.05])
+    assert row["low"] <= row["difference"] <= row["high"]
+    assert at_equal_training(table, slack=0.005).empty
+    assert at_equal_training(table, usual="early stopping").empty
 
 
 def test_accuracy_held_equal_where_it_does_not_follow(cause_world):
