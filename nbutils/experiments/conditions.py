@@ -1,4 +1,4 @@
-"""Training conditions: each a way to train, held against one reference that differs from it in nothing else.
+"""Training conditions: each a way to train, held against another that differs from it in what its formula says.
 
 A new one is an entry of `CONDITIONS`; what it says of itself stands on the page.
 """
@@ -35,7 +35,7 @@ class Condition:
         title: what a page calls it.
         formula: what it does, in symbols.
         about: what it does and what for, in one sentence.
-        changes: parameters of a run that differ from the reference.
+        changes: parameters of a run that differ from those of `REFERENCE`.
         against: name of the condition that it is held against.
     """
 
@@ -48,10 +48,10 @@ class Condition:
     against: str = "reference"
 
 
-LONG = "forty epochs"
-TITLES = {"relu": "ReLU", "leaky_relu": "leaky ReLU", "elu": "ELU", "selu": "SELU", "gelu": "GELU"}
+LONG, HELD, LONG_HELD = "forty epochs", "held back", "forty epochs, held back"
+HE = "relu"  # the reference's units with the weights that fit them, which other units are held against
+TITLES = {"leaky_relu": "leaky ReLU", "elu": "ELU", "selu": "SELU", "gelu": "GELU"}
 FORMULAS = {
-    "relu": "max(0, x)",
     "leaky_relu": "max(x, 0.01 x)",
     "elu": "x for x > 0, else exp(x) - 1",
     "selu": "1.0507 x for x > 0, else 1.7581 (exp(x) - 1)",
@@ -63,27 +63,30 @@ RANGES = {"he": "sqrt(6 / inputs)", "glorot": "sqrt(6 / (inputs + outputs))", "l
 
 
 def _activations() -> list[Condition]:
+    told = {name: FORMULAS.get(name, f"{one.module} of PyTorch") for name, one in ACTIVATIONS.items()}
     return [
         Condition(
             name,
             "activation function",
             TITLES.get(name, name),
-            FORMULAS[name],
-            f"Hidden units give {FORMULAS[name]}; weights start within {RANGES[one.initialisation]}, which keeps the "
-            "size of signals for this function."
+            told[name],
+            f"Hidden units give {told[name]}; weights start within {RANGES[one.initialisation]}, which keeps the "
+            "size of signals for this function, as He initialisation does for ReLUs, against which it is held."
             + (" A unit fires by where it lies in its own distribution." if one.relative else "")
             + (" It fires where it is positive; outputs from -0.17 to 0 count as off." if name == "gelu" else ""),
             {"activation": name, "initialisation": one.initialisation},
+            HE,
         )
         for name, one in ACTIVATIONS.items()
+        if name != HE
     ]
 
 
 def _initialisations() -> list[Condition]:
-    titles = {"glorot": "Glorot", "lecun": "LeCun"}
+    titles = {"he": "He", "glorot": "Glorot", "lecun": "LeCun"}
     return [
         Condition(
-            f"start {name}",
+            HE if name == "he" else f"start {name}",
             "initialisation",
             f"{title} initialisation",
             f"uniform within {RANGES[name]}",
@@ -99,7 +102,7 @@ def _numbered(group: str, title: str, formula: str, about: str, name: str, value
     return [Condition(f"{group} {value}", group, f"{title} {value}", formula, about, {name: value}) for value in values]
 
 
-HELD = "A tenth of the training images is held back to be watched, so that it learns from fewer."
+WATCHED = "A tenth of the training images is held back to be watched."
 CONDITIONS: tuple[Condition, ...] = (
     Condition(
         "reference",
@@ -131,11 +134,20 @@ CONDITIONS: tuple[Condition, ...] = (
         "learning-rate schedule",
         "performance schedule",
         "rate / 3 when validation accuracy has not risen for 2 epochs",
-        f"The rate falls when progress stalls. {HELD}",
+        f"The rate falls when progress stalls. {WATCHED}",
         {"schedule": "performance:3:2", "validation": 0.1},
+        HELD,
     ),
-    *_activations(),
+    Condition(
+        HELD,
+        "images held back",
+        "a tenth held back",
+        "nine tenths of the training images",
+        f"{WATCHED} Nothing follows from it: what a performance schedule is held against.",
+        {"schedule": f"performance:3:{REFERENCE['epochs']}", "validation": 0.1},  # it cannot stall for that long
+    ),
     *_initialisations(),
+    *_activations(),
     Condition(
         "norm before",
         "batch normalisation",
@@ -173,17 +185,26 @@ CONDITIONS: tuple[Condition, ...] = (
         "length",
         "forty epochs",
         "40 epochs",
-        "Four times as long: what early stopping is held against.",
+        "Four times as long.",
         {"epochs": 40},
+    ),
+    Condition(
+        LONG_HELD,
+        "images held back",
+        "forty epochs, a tenth held back",
+        "40 epochs, nine tenths of the training images",
+        f"{WATCHED} Nothing follows from it: what early stopping is held against.",
+        {"epochs": 40, "schedule": "performance:3:40", "validation": 0.1},
+        LONG,
     ),
     Condition(
         "early stopping",
         "length",
         "early stopping",
         "at most 40 epochs, patience 3",
-        f"Training ends when validation accuracy has not risen for three epochs; the best weights are put back. {HELD}",
+        f"Training ends after three epochs without higher validation accuracy; the best weights come back. {WATCHED}",
         {"epochs": 40, "patience": 3, "validation": 0.1},
-        LONG,
+        LONG_HELD,
     ),
     *_numbered(
         "dropout",

@@ -96,8 +96,9 @@ def test_selectivity_is_that_of_the_whole_batch():
         lambda values: firing_modularity(soft_firing(values), SHARES),
         lambda values: block_firing_entropy(soft_firing(values), torch.arange(6).reshape(2, 3)),
         lambda values: selectivity_of(values.abs(), torch.arange(12) % 3),
+        lambda values: PENALTIES["activity"].make(0)([values[:, :4], values[:, 4:]], torch.zeros(12)),
     ],
-    ids=["modularity", "slopes of modularity", "entropy", "selectivity"],
+    ids=["modularity", "slopes of modularity", "entropy", "selectivity", "activity"],
 )
 def test_slopes_are_those_of_finite_differences(measure):
     assert torch.autograd.gradcheck(measure, activations(12).requires_grad_(), eps=1e-6, atol=1e-5)

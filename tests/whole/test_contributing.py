@@ -78,6 +78,8 @@ def test_a_new_measure_is_in_every_table(changed):
 
 TRAINING = """
 import math
+import numpy as np
+import pytest
 from nbutils.experiments.conditions import condition_trials
 from nbutils.runs.run import run_once
 from nbutils.runs.spec import RunSpec
@@ -88,6 +90,14 @@ runs = [run_once(RunSpec(model="mlp:8", epochs=2, schedule=name)) for name in ("
 losses = [run.history["train_loss"].iloc[-1] for run in runs]
 assert not any(run.failed for run in runs)
 assert math.isfinite(losses[1]) and losses[0] != losses[1]
+
+(smooth,) = [one.run for one in condition_trials(["mnist-10k"], seeds=1) if one.condition == "softplus"]
+smooth = run_once(RunSpec(model="mlp:8", epochs=2, activation=smooth.activation, initialisation=smooth.initialisation))
+assert not smooth.failed and smooth.fired(2).mean() == pytest.approx(0.1, abs=0.02)
+
+pushed = [run_once(RunSpec(model="mlp:24", epochs=4, penalty=f"together:{c}")) for c in (30, -30)]
+together = [np.clip(np.cov(run.fired(4).astype(float), rowvar=False), 0, None).mean() for run in pushed]
+assert together[0] > 1.2 * together[1], together
 """
 
 
