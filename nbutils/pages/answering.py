@@ -19,7 +19,15 @@ from nbutils.second.candidates import CANDIDATES, FAMILIES, NEEDS
 from nbutils.second.leaderboard import BOARD, ONE_NUMBER, refutations, zoo_axes
 from nbutils.second.networks import ARCHITECTURES, MLP, Tables, read_tables
 from nbutils.second.questions import Question, rules_digest
-from nbutils.second.replication import OTHERS, RULES_COMMIT, SECOND, committed_second, split_study, study_name
+from nbutils.second.replication import (
+    OTHERS,
+    RULES_COMMIT,
+    RULES_TIME,
+    SECOND,
+    committed_second,
+    split_study,
+    study_name,
+)
 from nbutils.study.results import CONDITIONS
 from nbutils.support.checks import shown
 from nbutils.support.display import (
@@ -127,12 +135,12 @@ class Found:
     @property
     def source(self) -> str:
         """Where the numbers come from, for captions and the end of a page."""
-        rows = self.tables.networks
-        commits = ", ".join(sorted(set(rows["commit"])))
-        first, last = (time[:16].replace("T", " ") for time in (min(rows["time"]), max(rows["time"])))
+        rows = self.tables.networks.sort_values("time")
+        commits = ", ".join(dict.fromkeys(rows["commit"]))
+        first, last = (time[:16].replace("T", " ") for time in rows["time"].iloc[[0, -1]])
         return (
-            f"{len(rows):,} networks, trained at commit {commits} from {first} to {last} UTC; rules "
-            f"`{rules_digest()}`, fixed in commit {RULES_COMMIT}"
+            f"{len(rows):,} networks, trained from {first} to {last} UTC, at commit {commits} in this order; "
+            f"rules `{rules_digest()}`, fixed {RULES_TIME} in commit {RULES_COMMIT}"
         )
 
     def finding(self, hypothesis: str, statistics: Sequence[str] = (), *, intervals: bool = False) -> str:
@@ -616,7 +624,8 @@ def decisions(boards: pd.DataFrame, least: float) -> pd.DataFrame:
         side = side if by_rho else (boards["detects_low"] > 0.5) * np.sign(boards["noise_rho"])
         judged = boards.assign(side=side, strength=boards[column].abs()).dropna(subset=column)
         for need, about in NEEDS.items():
-            known = list(NEEDS)[: list(NEEDS).index(need) + 1]
+            # Who has labelled images can do without labels; who has other images need not have those of training.
+            known = ["images", "labels"] if need == "labels" else [need]
             groups = judged[judged["needs"].isin(known)].groupby("called")
             steady = groups["side"].sum().abs() == judged["dataset"].nunique()
             strength = groups["strength"].mean()[steady]

@@ -71,7 +71,7 @@ class Answer:
 
     @property
     def confirmatory(self) -> bool:
-        """Whether the data had never been used before the rules were fixed."""
+        """Whether the data had led to none of the rules."""
         return is_confirmatory(self.dataset, self.question.design)
 
     @property

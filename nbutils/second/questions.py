@@ -198,7 +198,7 @@ FRESH: Mapping[str, tuple[str, ...]] = {
 
 
 def is_confirmatory(dataset: str, design: str) -> bool:
-    """Whether a word about this data set rests on data that nobody had used before the rules.
+    """Whether a word about this data set rests on data that had led to none of the rules.
 
     Examples:
         >>> is_confirmatory("kmnist", "runs"), is_confirmatory("plantvillage", "runs")

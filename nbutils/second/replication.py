@@ -42,6 +42,7 @@ __all__ = [
     "DESIGN_ORDER",
     "OTHERS",
     "RULES_COMMIT",
+    "RULES_TIME",
     "SECOND",
     "committed_second",
     "folder_name",
@@ -61,6 +62,7 @@ SECOND = Path("book/results/second")
 OTHERS = Path("book/results/architectures")  # of the same study, but other networks than fully connected ones
 DESIGN_ORDER = ("runs", "grid", "memorising", *ZOOS)  # in which they are computed
 RULES_COMMIT = "e87d438"  # fixed the questions, before any network that answers them
+RULES_TIME = "2026-11-23 03:14"  # UTC, of that commit
 LEAST_TEST = 20  # test images of every class: a half probe then has five
 MOST_VALUES = 4096  # of an image; with more, nearly all weights would be in the first layer
 MOST_SHARED = 0.1  # share of test images that may stand among the training images as well

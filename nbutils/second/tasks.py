@@ -1,4 +1,8 @@
-"""Practical tasks of the second study, each against what people do now: choose an epoch, tell memorising early."""
+"""Practical tasks of the second study, each against what people do now.
+
+Choose an epoch without validation labels, tell random labels from true ones early, and notice that many labels are
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,16 @@ from scipy import stats
 
 from nbutils.second.answers import course, sound
 from nbutils.second.networks import Tables
+from nbutils.second.questions import PROTOCOL
 
-__all__ = ["EARLY", "both_labels", "choose_epoch", "tell_memorising"]
+__all__ = ["EARLY", "choose_epoch", "tell_random_labels", "tell_wrong_labels"]
 
-EARLY = (1, 2, 3, 5, 10)  # epochs after which memorising is to be told
+EARLY = (1, 2, 3, 5, 10)  # epochs after which random labels are to be told
 LABELS = ("true", "random")
 SERIES = {"modularity": "modularity Q", "active_entropy": "binned entropy", "block_entropy": "entropy of blocks of six"}
 USUAL = {"train_loss": "training loss", "train_accuracy": "training accuracy"}
+DRAWS = 2000  # resamples of networks
+TAILS = ((1 - PROTOCOL.level) / 2, (1 + PROTOCOL.level) / 2)
 
 
 def choose_epoch(studies: Mapping[str, Tables]) -> pd.DataFrame:
@@ -30,9 +37,10 @@ def choose_epoch(studies: Mapping[str, Tables]) -> pd.DataFrame:
         studies: tables by title of the data set.
 
     Returns:
-        One row per way of choosing, the best first: `way`, a column per data set and `mean`, in units of accuracy.
+        One row per way of choosing, the best first: `way`, a column per data set, `mean` over them, and its 95 %
+        interval `low` to `high` from resampling runs within data sets, in units of accuracy.
     """
-    columns = {}
+    columns, drawn = {}, {}
     for title, tables in studies.items():
         runs, _ = sound(tables, "runs", "true")
         test = course(tables, runs, "test_accuracy", first=1)
@@ -44,55 +52,94 @@ def choose_epoch(studies: Mapping[str, Tables]) -> pd.DataFrame:
             for word, sign in (("largest", 1), ("smallest", -1)):
                 best = (sign * values[known]).argmax(axis=1)
                 found[f"{word} {called}"] = lost[known][np.arange(known.sum()), best]
+        rng = np.random.default_rng(PROTOCOL.seed)
         columns[title] = {way: float(values.mean()) if len(values) else np.nan for way, values in found.items()}
+        drawn[title] = {way: _resampled(values, rng) for way, values in found.items()}
     table = pd.DataFrame(columns)
-    table["mean"] = table.mean(axis=1)
+    means = {way: np.nanmean([own[way] for own in drawn.values()], axis=0) for way in table.index}
+    ends = pd.DataFrame({way: np.quantile(values, TAILS) for way, values in means.items()}, index=["low", "high"]).T
+    table = table.assign(mean=table.mean(axis=1)).join(ends)
     return table.sort_values("mean").rename_axis("way").reset_index()
 
 
-def tell_memorising(studies: Mapping[str, Tables]) -> pd.DataFrame:
+def _resampled(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Means of resamples, shape (draws,)."""
+    if not len(values):
+        return np.full(DRAWS, np.nan)
+    return values[rng.integers(len(values), size=(DRAWS, len(values)))].mean(axis=1)
+
+
+def tell_random_labels(studies: Mapping[str, Tables]) -> pd.DataFrame:
     """How well a measure tells, early in training, networks that were given random labels from those with true ones.
+
+    All runs that finished count, degenerate ones too: how a run ends is not known early.
 
     Args:
         studies: tables by title of the data set.
 
     Returns:
-        One row per measure: `measure`, its predicted `direction` (random labels have "less" modularity and training
-        accuracy, "more" entropy and training loss), and for every epoch of `EARLY` the area under the curve in that
-        direction, mean over data sets: 1 where every pair is told apart, 0.5 for a coin, below it where the direction
-        is wrong.
+        One row per measure, data set and epoch of `EARLY`: `measure`, its predicted `direction` (random labels have
+        "less" modularity and training accuracy, "more" entropy and training loss), `dataset`, `epoch`, `networks` (of
+        either kind), and the `area` under the curve in that direction with its 95 % interval `low` to `high` from
+        resampling networks of either kind: 1 where every pair is told apart, 0.5 for a coin, below it where the
+        direction is wrong; NaN where a series is shorter or not defined.
     """
     rows = []
     for name, called in {**SERIES, **USUAL}.items():
-        less = name in ("modularity", "train_accuracy")
-        areas = [_areas(tables, name, -1 if less else 1) for tables in studies.values()]
-        means = pd.DataFrame(areas, columns=[f"epoch {epoch}" for epoch in EARLY]).mean()
-        rows.append({"measure": called, "direction": "less" if less else "more", **means})
-    return pd.DataFrame(rows)
+        sign, direction = (-1, "less") if name in ("modularity", "train_accuracy") else (1, "more")
+        for title, tables in studies.items():
+            true, random = (sign * course(tables, _finished(tables, labels), name) for labels in LABELS)
+            for epoch in EARLY:
+                sides = [own[:, epoch] if epoch < own.shape[1] else own.ravel()[:0] for own in (random, true)]
+                sides = [own[np.isfinite(own)] for own in sides]
+                rows.append((called, direction, title, epoch, min(map(len, sides)), *_area(*sides)))
+    names = ["measure", "direction", "dataset", "epoch", "networks", "area", "low", "high"]
+    return pd.DataFrame(rows, columns=names)
 
 
-def both_labels(studies: Mapping[str, Tables]) -> str:
-    """Data sets with sound networks of true and of random labels, which :func:`tell_memorising` rests on.
+def _finished(tables: Tables, labels: str) -> pd.DataFrame:
+    rows = tables.networks
+    rows = rows[rows["designs"].map(lambda words: "runs" in words.split("+")) & (rows["labels"] == labels)]
+    return rows[rows["status"] == "done"]
+
+
+def _area(above: np.ndarray, below: np.ndarray) -> tuple[float, float, float]:
+    """Share of pairs of which the first is larger, half of those that are equal, and its interval."""
+    if not (len(above) and len(below)):
+        return (np.nan,) * 3
+    wins = (np.sign(np.subtract.outer(above, below)) + 1) / 2
+    rng = np.random.default_rng(PROTOCOL.seed)
+    first, second = (rng.integers(n, size=(DRAWS, n)) for n in wins.shape)
+    spread = wins[first[:, :, None], second[:, None, :]].mean(axis=(1, 2))
+    low, high = np.quantile(spread, TAILS)
+    area = stats.mannwhitneyu(above, below).statistic / wins.size
+    return float(area), float(low), float(high)
+
+
+def tell_wrong_labels(boards: pd.DataFrame) -> pd.DataFrame:
+    """How well a measure tells that a quarter or more of the labels are wrong, on a data set that is new to it.
+
+    Whether more or less of a measure means wrong labels is learned from the *other* data sets: the sign that the sum of
+    its rank correlations with the share of redrawn labels has there.
 
     Args:
-        studies: tables by title of the data set.
+        boards: leaderboards of two or more data sets, with `dataset`, `measure`, `called`, `noise_rho`, `detects`,
+            `detects_low` and `detects_high`, see :func:`nbutils.second.leaderboard.detection`.
 
     Returns:
-        Their titles, with commas; where there is none, "no data set".
+        One row per measure that two data sets or more have, the best first: `measure`, `called`, `datasets`, mean
+        `area` under the curve, and the `worst` data set's with its interval, `low` to `high`.
     """
-    both = [title for title, tables in studies.items() if all(len(sound(tables, "runs", kind)[0]) for kind in LABELS)]
-    return ", ".join(both) or "no data set"
-
-
-def _areas(tables: Tables, name: str, sign: int) -> list[float]:
-    """Area under the curve at every early epoch; NaN where a series is shorter or not defined."""
-    true, random = (course(tables, sound(tables, "runs", labels)[0], name) for labels in LABELS)
-    found = []
-    for epoch in EARLY:
-        sides = [
-            rows[:, epoch][np.isfinite(rows[:, epoch])] if epoch < rows.shape[1] else [] for rows in (random, true)
-        ]
-        told = len(sides[0]) and len(sides[1])
-        pairs = stats.mannwhitneyu(sign * sides[0], sign * sides[1]).statistic if told else np.nan
-        found.append(float(pairs) / (len(sides[0]) * len(sides[1])) if told else np.nan)
-    return found
+    rows = []
+    known = boards.dropna(subset=["noise_rho", "detects"])
+    for (name, called), own in known.groupby(["measure", "called"], sort=False):
+        if len(own) < 2:
+            continue
+        others = np.sign(own["noise_rho"].sum() - own["noise_rho"])
+        same = (np.sign(own["noise_rho"]) == others).to_numpy()
+        ends = own[["detects", "detects_low", "detects_high"]].to_numpy(float)
+        ends = np.where(same[:, None], ends, 1 - ends[:, [0, 2, 1]])
+        worst = ends[:, 0].argmin()
+        rows.append((name, called, len(own), ends[:, 0].mean(), *ends[worst]))
+    table = pd.DataFrame(rows, columns=["measure", "called", "datasets", "area", "worst", "low", "high"])
+    return table.sort_values("area", ascending=False, ignore_index=True)

@@ -15,7 +15,7 @@ from nbutils.second.answers import answer_all, answer_table, joint_answers, read
 from nbutils.second.leaderboard import detection, leaderboard, refutations, zoo_axes
 from nbutils.second.networks import Tables
 from nbutils.second.questions import PROTOCOL
-from nbutils.second.tasks import EARLY, both_labels, choose_epoch, tell_memorising
+from nbutils.second.tasks import EARLY, choose_epoch, tell_random_labels, tell_wrong_labels
 from nbutils.second.zoo import AXES, SHAPE, zoo_members
 
 MEMBERS = zoo_members("kmnist")
@@ -198,10 +198,15 @@ def test_choosing_an_epoch_by_hand():
     assert found["smallest entropy of blocks of six"] == pytest.approx(0.1), "only the run that has it at every epoch"
     assert found["smallest training loss"] == found["the last epoch"]
     assert found["any epoch, at random"] == pytest.approx((0.5 / 3 + (0.3 + 0.2) / 3) / 2)
-    assert choose_epoch({"A": tables, "B": tables})["mean"].is_monotonic_increasing
+    both = choose_epoch({"A": tables, "B": tables})
+    assert both["mean"].is_monotonic_increasing
+    assert (both["low"] <= both["mean"]).all()
+    assert (both["mean"] <= both["high"]).all()
+    last = both.set_index("way").loc["the last epoch"]
+    assert (last["low"], last["high"]) == pytest.approx((0, 0.1)), "of two runs, drawn with replacement"
 
 
-def test_telling_memorising_by_hand():
+def test_telling_random_labels_by_hand():
     flat = [[0.0] * 4] * 4
     tables = courses(
         modularity=[[0, 3, 3, 3], [0, 4, 4, 4], [0, 1, 3.5, 9], [0, 2, 3.5, 9]],
@@ -210,12 +215,26 @@ def test_telling_memorising_by_hand():
         train_loss=flat,
         train_accuracy=flat,
     )
-    found = tell_memorising({"A": tables}).set_index("measure")
-    assert found.loc["modularity Q", ["epoch 1", "epoch 2", "epoch 3"]].tolist() == [1.0, 0.5, 0.0]
-    assert found.loc["entropy of blocks of six", ["epoch 1", "epoch 2"]].tolist() == [1.0, 0.0]
-    assert np.isnan(found.loc["entropy of blocks of six", "epoch 3"])
-    assert found.loc["training loss", "epoch 1"] == 0.5
-    assert np.isnan(found[f"epoch {EARLY[-1]}"]).all(), "the series is shorter"
-    assert both_labels({"A": tables, "B": tables}) == "A, B"
+    rows = tell_random_labels({"A": tables}).set_index(["measure", "epoch"])
+    assert rows.loc["modularity Q", "area"].tolist()[:3] == [1.0, 0.5, 0.0]
+    assert rows.loc["entropy of blocks of six", "area"].tolist()[:2] == [1.0, 0.0]
+    assert np.isnan(rows.loc[("entropy of blocks of six", 3), "area"])
+    assert rows.loc[("training loss", 1), "area"] == 0.5
+    assert rows.loc[("modularity Q", 1), ["networks", "low", "high"]].tolist() == [2, 1, 1]
+    assert rows.loc[("modularity Q", 2), ["low", "high"]].tolist() == [0, 1]
+    assert rows.loc["training loss", "area"][EARLY[-1]] != 0.5, "the series is shorter"
+    tables.networks["degenerate"] = True
+    assert tell_random_labels({"A": tables})["area"].equals(rows["area"].reset_index(drop=True)), "nobody knows early"
     tables.networks["labels"] = "true"
-    assert both_labels({"A": tables}) == "no data set"
+    assert tell_random_labels({"A": tables})["area"].isna().all()
+
+
+def test_telling_wrong_labels_learns_the_direction_elsewhere():
+    rows = [("A", "q", -0.5, 0.9, 0.8, 1.0), ("B", "q", -0.6, 1.0, 1.0, 1.0), ("C", "q", 0.1, 0.6, 0.5, 0.8)]
+    rows += [("A", "once", 0.5, 1.0, 1.0, 1.0), ("B", "once", np.nan, np.nan, np.nan, np.nan)]
+    names = ["dataset", "measure", "noise_rho", "detects", "detects_low", "detects_high"]
+    found = tell_wrong_labels(pd.DataFrame(rows, columns=names).assign(called="it"))
+    assert found["measure"].tolist() == ["q"], "one data set teaches nothing"
+    row = found.iloc[0]
+    assert row["area"] == pytest.approx((0.9 + 1.0 + 0.4) / 3)
+    assert row[["worst", "low", "high"]].tolist() == pytest.approx([0.4, 0.2, 0.5])
