@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from nbutils.evaluation.words import Estimate, t_interval
+from nbutils.evaluation.words import ALPHA, Estimate, t_interval
 from nbutils.experiments.conditions import conditions_of
 from nbutils.experiments.trials import OUTCOMES
 from nbutils.stats import holm
+from nbutils.support.display import interval_text
 
 __all__ = [
     "SHOWN",
@@ -22,6 +23,7 @@ __all__ = [
     "paired",
     "paired_p_value",
     "sound_trials",
+    "told_effects",
 ]
 
 # What an effect is told of: performance, communities and the two parts of Q, the entropies of H3.
@@ -109,6 +111,23 @@ def condition_effects(table: pd.DataFrame, columns: Sequence[str] = SHOWN) -> pd
     effects = pd.DataFrame(rows)
     effects["adjusted"] = holm_adjusted(effects["p_value"])
     return effects
+
+
+def told_effects(effects: pd.DataFrame) -> pd.DataFrame:
+    """Effects on one data set as text, bold where they stay after correction.
+
+    Args:
+        effects: rows of one data set, see :func:`condition_effects`.
+
+    Returns:
+        One row per condition, `condition` its title, and a column per measure.
+    """
+    ends = effects[["effect", "low", "high"]].to_numpy()
+    told = [interval_text(*one) for one in ends]
+    told = [f"**{text}**" if p <= ALPHA else text for text, p in zip(told, effects["adjusted"], strict=True)]
+    wide = effects.assign(told=told).pivot(index="title", columns="measure", values="told")
+    wide = wide.loc[effects["title"].unique(), effects["measure"].unique()]
+    return wide.rename_axis("condition").rename_axis(None, axis=1).reset_index()
 
 
 def holm_adjusted(p_values: pd.Series) -> pd.Series:

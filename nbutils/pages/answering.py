@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from nbutils.second.replication import (
     split_study,
     study_name,
 )
+from nbutils.second.tasks import choose_epoch, tell_random_labels, tell_wrong_labels
 from nbutils.study.results import CONDITIONS
 from nbutils.support.checks import shown
 from nbutils.support.display import (
@@ -37,6 +39,7 @@ from nbutils.support.display import (
     Html,
     callout,
     figure_style,
+    fold,
     format_number,
     in_figure,
     interval_text,
@@ -636,6 +639,12 @@ def decisions(boards: pd.DataFrame, least: float) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["aim", "what you have", "use", "|ρ| or area, mean", "seconds"])
 
 
+def memory() -> pd.Series:
+    """MiB that each measure took on one network, by what pages call it, as `python -m benchmarks.costs` wrote them."""
+    told = json.loads((project_folder(SECOND) / SECOND / "memory.json").read_text("utf-8"))["mebibytes"]
+    return pd.Series({title: told[one.name] for one in CANDIDATES for title in one.columns.values()})
+
+
 def refuted(studies: Sequence[Found]) -> pd.DataFrame:
     """How far rho moves when one thing is changed that ought not to matter.
 
@@ -688,3 +697,38 @@ def show_findings(studies: Sequence[Found]) -> Html:
         lines = [f"**{name}, {about}:** {one.finding(name, DECISIVE)}" for name, about in HYPOTHESES.items()]
         boxes.append(callout(f"{one.title}: what the networks answer", " ".join(lines)))
     return Html("".join(box.text for box in boxes), "\n".join(map(repr, boxes)))
+
+
+def show_tasks(studies: Sequence[Found], boards: pd.DataFrame) -> tuple[Html, str]:
+    """The practical tasks of `nbutils.second.tasks`: their tables, folded, and what is best in a sentence.
+
+    Args:
+        studies: data sets with runs and a grid of label noise.
+        boards: rows of all leaderboards, with `dataset`.
+    """
+
+    def told(rows: pd.DataFrame, columns: Sequence[str], digits: int = 2) -> list[str]:
+        return [interval_text(*one, digits) for one in rows[list(columns)].to_numpy()]
+
+    named, kind = {one.title: one.tables for one in studies}, ["measure", "direction"]
+    lost, early, wrong = choose_epoch(named), tell_random_labels(named), tell_wrong_labels(boards)
+    lost = lost.assign(mean=told(lost, ["mean", "low", "high"], 4)).drop(columns=["low", "high"])
+    by_epoch = early.pivot_table("area", kind, "epoch", sort=False).rename(columns="epoch {}".format)
+    fifth = early[early["epoch"] == 5].reset_index(drop=True)
+    areas = fifth.assign(area=told(fifth, ["area", "low", "high"])).pivot(index=kind, columns="dataset", values="area")
+    beside = wrong[(wrong.index < 5) | wrong["measure"].isin([*OURS, "train_loss", "train_accuracy"])]
+    beside = beside.assign(worst=told(beside, ["worst", "low", "high"]))[["called", "datasets", "area", "worst"]]
+    tables = (
+        show_table(lost, "Test accuracy lost by choosing an epoch; mean with interval.", digits=4),
+        show_table(by_epoch.reset_index(), "Random labels told early: area, mean over data sets.", digits=2),
+        show_table(areas.reset_index(), "The same after five epochs, ten networks of either kind."),
+        show_table(beside, "Wrong labels told: the best five, ours, and the usual.", digits=2),
+    )
+    mean = fifth.groupby("measure")["area"].mean().sort_values(ascending=False)
+    ours = wrong.set_index("measure")["area"].get("modularity", np.nan)
+    sentence = (
+        f"*Epoch:* best is {lost['way'][0]}, which loses {lost['mean'][0]}. *Random labels, after five epochs:* "
+        f"{mean.index[0]} ({mean.iloc[0]:.2f}); modularity Q {mean['modularity Q']:.2f}. *Wrong labels:* "
+        f"{wrong['called'][0]} ({wrong['area'][0]:.2f}); modularity Q {ours:.2f}."
+    )
+    return fold("What each task is done with, and how well", *tables), sentence

@@ -17,7 +17,7 @@ from nbutils.second.answers import FEWEST, sound, values_of
 from nbutils.second.leaderboard import zoo_axes
 from nbutils.second.networks import PARTS, Tables
 from nbutils.second.questions import PROTOCOL, QUESTIONS
-from nbutils.stats import counted_spearman, resampled_ranks, times_drawn
+from nbutils.stats import correlation, counted_spearman, resampled_ranks, times_drawn
 from nbutils.support.display import figure_style, interval_text
 
 __all__ = [
@@ -233,6 +233,28 @@ def other_zoos(studies: Sequence[Found]) -> pd.DataFrame:
                 rows.append({**known, "measure": OURS[name], **numbers})
     columns = ["data set", "zoo", "networks", "measure", "board", "rho", "low", "high", "order"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def missed_loss(studies: Sequence[Found], nats: float = 0.1) -> pd.DataFrame:
+    """Networks of the zoo of one training loss that did not reach it, and modularity without them.
+
+    Args:
+        studies: data sets with a leaderboard.
+        nats: the training loss that was asked for.
+
+    Returns:
+        One row per data set with that zoo: sound `networks`, how many `missed`, the `largest loss`, and Spearman's rho
+        of modularity with accuracy for all and `without those`.
+    """
+    rows = []
+    for one in (one for one in studies if "one loss" in one.designs):
+        own, _ = sound(one.tables, "one loss", "true")
+        near, accuracy = (own["train_loss"] <= nats).to_numpy(), own["accuracy"].to_numpy()
+        q = values_of(one.tables, own, ["modularity"])["modularity"].to_numpy()
+        rhos = correlation(q, accuracy), correlation(q[near], accuracy[near])
+        rows.append((one.title, len(own), int((~near).sum()), own["train_loss"].max(), *rhos))
+    names = ["data set", "networks", "missed", "largest loss", "ρ of modularity", "without those"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def words(found: Found, axes: Sequence[str] = tuple(HELD), resamples: int = 200, kind: str = "small") -> pd.DataFrame:

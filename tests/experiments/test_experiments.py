@@ -29,7 +29,7 @@ from nbutils.experiments.conditions import (
     conditions_of,
 )
 from nbutils.experiments.designs import EXPERIMENTS, experiment_trials
-from nbutils.experiments.effects import condition_effects, paired
+from nbutils.experiments.effects import condition_effects, paired, told_effects
 from nbutils.experiments.trials import OUTCOMES, Trial, trial_row, trial_rows
 from nbutils.runs.looks import look_at
 from nbutils.runs.run import run_once
@@ -259,6 +259,9 @@ def test_an_effect_is_found_beside_the_luck_of_seeds(monkeypatch):
     assert found.loc["sgd", "adjusted"] < 0.001
     assert found["adjusted"].tolist() == pytest.approx(holm(found["p_value"].tolist()))
     assert found["networks"].tolist() == [8, 8]
+    told = told_effects(found.reset_index())
+    assert told.columns.tolist() == ["condition", "test accuracy"]
+    assert told["test accuracy"].str.startswith("**").tolist() == (found["adjusted"] <= 0.05).tolist()
 
 
 def test_no_effect_is_seldom_found(monkeypatch):

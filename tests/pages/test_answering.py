@@ -151,7 +151,7 @@ def test_a_decision_needs_one_sign_everywhere():
         "linear probe, last layer",
     ]
     assert noise["use"].iloc[0] == "training loss (log)"
-    assert "training loss (log)" not in noise["use"].tolist()[1:], "who has other images need not have those of training"
+    assert "training loss (log)" not in noise["use"].tolist()[1:], "training images are not at hand"
     assert performance["seconds"].tolist() == [0.0, 0.1, 2.0]
     torn = pd.concat([board().assign(dataset="A"), board(-1).assign(dataset="B")])
     assert decisions(torn, least=0.2)["use"].tolist()[:3] == ["none"] * 3
