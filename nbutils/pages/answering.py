@@ -725,10 +725,10 @@ def show_tasks(studies: Sequence[Found], boards: pd.DataFrame) -> tuple[Html, st
         show_table(beside, "Wrong labels told: the best five, ours, and the usual.", digits=2),
     )
     mean = fifth.groupby("measure")["area"].mean().sort_values(ascending=False)
-    ours = wrong.set_index("measure")["area"].get("modularity", np.nan)
+    best = "" if wrong.empty else f" *Wrong labels:* {wrong['called'][0]} ({wrong['area'][0]:.2f}); modularity Q "
+    best += f"{wrong.set_index('measure')['area'].get('modularity', np.nan):.2f}." if best else ""
     sentence = (
         f"*Epoch:* best is {lost['way'][0]}, which loses {lost['mean'][0]}. *Random labels, after five epochs:* "
-        f"{mean.index[0]} ({mean.iloc[0]:.2f}); modularity Q {mean['modularity Q']:.2f}. *Wrong labels:* "
-        f"{wrong['called'][0]} ({wrong['area'][0]:.2f}); modularity Q {ours:.2f}."
+        f"{mean.index[0]} ({mean.iloc[0]:.2f}); modularity Q {mean['modularity Q']:.2f}.{best}"
     )
     return fold("What each task is done with, and how well", *tables), sentence
