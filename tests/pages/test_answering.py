@@ -15,12 +15,14 @@ from nbutils.data.datasets import load_dataset
 from nbutils.evaluation.reliability import Reliability
 from nbutils.evaluation.words import Estimate
 from nbutils.pages import answering, dying, landing
-from nbutils.pages.answering import Found, decisions, open_all, open_one
+from nbutils.pages.answering import Found, decisions, memory, open_all, open_one, show_tasks
 from nbutils.runs.models import build_model
 from nbutils.second.answers import Answer, course, sound
+from nbutils.second.candidates import CANDIDATES
 from nbutils.second.networks import Tables, read_tables
 from nbutils.second.questions import QUESTIONS, rules_digest
 from nbutils.second.replication import OTHERS, RULES_COMMIT, SECOND
+from nbutils.second.tasks import SERIES, USUAL
 from nbutils.stats import holm
 from nbutils.support.display import format_number, interval_text
 
@@ -150,12 +152,45 @@ def test_a_decision_needs_one_sign_everywhere():
         "binned entropy per active neuron",
         "linear probe, last layer",
     ]
-    assert noise["use"].iloc[0] == "training loss (log)"
-    assert "training loss (log)" not in noise["use"].tolist()[1:], "training images are not at hand"
+    # The best that needs no more than is at hand: training images are not, where others are.
+    assert noise["use"].tolist() == ["training loss (log)", "binned entropy per active neuron", "modularity Q"]
     assert performance["seconds"].tolist() == [0.0, 0.1, 2.0]
     torn = pd.concat([board().assign(dataset="A"), board(-1).assign(dataset="B")])
     assert decisions(torn, least=0.2)["use"].tolist()[:3] == ["none"] * 3
     assert decisions(both, least=0.99)["use"].tolist()[:3] == ["none"] * 3
+
+
+def test_practical_tasks_of_one_data_set_and_of_two():
+    """Which side means wrong labels is learned on other data sets: one alone has two tasks."""
+    rng, names = np.random.default_rng(0), [*SERIES, *USUAL, "test_accuracy"]
+    about = {"designs": "runs", "status": "done", "degenerate": False}
+    networks = pd.DataFrame({"run": list("abcd"), "labels": ["true", "true", "random", "random"]}).assign(**about)
+    rows = [
+        (run, epoch, "whole", name, (name == "test_accuracy") * rng.random() + (name == "train_loss") * (run in "cd"))
+        for run in "abcd"
+        for epoch in range(7)
+        for name in names
+    ]
+    series = pd.DataFrame(rows, columns=["run", "epoch", "part", "measure", "value"])
+    studies = []
+    for name in ("A", "B"):
+        studies.append(
+            replace(found(name), title=name, tables=Tables(networks, pd.DataFrame(), series, pd.DataFrame()))
+        )
+    boards = pd.concat([one.board.assign(dataset=one.title, detects_high=1.0) for one in studies])
+    both, said = show_tasks(studies, boards)
+    assert said.endswith("*Wrong labels:* training loss (log) (0.99); modularity Q 0.90.")
+    assert "*Random labels, after five epochs:* training loss (1.00)" in said
+    assert both.text.count("<table") == 4
+    _, alone = show_tasks(studies[:1], boards[boards["dataset"] == "A"])
+    assert "Wrong labels" not in alone
+    assert alone.startswith("*Epoch:* best is ")
+
+
+def test_every_measure_has_its_memory():
+    found_memory = memory()
+    assert set(found_memory.index) == {title for one in CANDIDATES for title in one.columns.values()}
+    assert (found_memory > 0).all()
 
 
 def test_figures_show_every_measure(rng):

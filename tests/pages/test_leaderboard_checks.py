@@ -183,6 +183,17 @@ def test_the_table_of_orders_holds_each_change_and_names_of_groups_are_changes()
     assert {change for group in checks.GROUPS.values() for change in group} <= set(kept.index)
 
 
+def test_networks_that_missed_the_loss_are_counted_and_left_out():
+    networks = found().tables.networks.assign(designs="one loss", train_loss=0.05)
+    missed = networks["seed"] % 2 == 1
+    networks.loc[missed, "train_loss"] = 0.3
+    tables = replace(found().tables, networks=networks)
+    (row,) = checks.missed_loss([found(), replace(found(), tables=tables)]).to_dict("records")
+    assert (row["networks"], row["missed"], row["largest loss"]) == (len(networks), missed.sum(), 0.3)
+    assert row["ρ of modularity"] == pytest.approx(rho("modularity"))
+    assert row["without those"] == pytest.approx(rho("modularity", ~missed))
+
+
 def test_other_zoos_stand_beside_the_board():
     """In a zoo where all train on as many images, Q goes with performance, as it does on the board with these fixed."""
     board = {row.measure: rho(row.measure) for row in found().board.itertuples()}
