@@ -52,6 +52,7 @@ from nbutils.support.points import Axis, Plot, Point, show_points
 
 __all__ = [
     "Found",
+    "asked_again",
     "capital",
     "course_figure",
     "decisions",
@@ -284,6 +285,19 @@ def open_all(datasets: Sequence[str] = (), where: Path = SECOND) -> list[Found]:
         raise ValueError(f"tables of the second study are committed of {known}, received {shown(unknown[0])}")
     named = {name: split_study(name) if where == OTHERS else (name, MLP) for name in datasets or there}
     return [_found(*parts, root / where / name, every) for name, parts in named.items()]
+
+
+def asked_again(dataset: str, hypothesis: str) -> str:
+    """What the second study says about a hypothesis on a data set, for pages of the first; empty where it has nothing.
+
+    Args:
+        dataset: its name.
+        hypothesis: "H1", "H2" or "H3".
+    """
+    if dataset not in committed_second(project_folder(SECOND)):
+        return ""
+    told = open_one(dataset).finding(hypothesis, DECISIVE)
+    return f" Asked again of sound networks, in the second study: {told}"
 
 
 def open_kind(kind: str) -> list[Found]:

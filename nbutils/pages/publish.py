@@ -57,12 +57,14 @@ class PageJob:
         output: where the executed page goes.
         parameters: (name, value) pairs for papermill.
         title: what is added to the page's title, so that no two pages share one.
+        first: the first page of the same template, which says once what all of them share; None on that page.
     """
 
     template: Path
     output: Path
     parameters: tuple[tuple[str, Any], ...]
     title: str
+    first: PageJob | None = None
 
 
 def book_toc(root: Path, datasets: Sequence[str]) -> dict[str, Any]:
@@ -155,7 +157,9 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int, devi
             f"{wrong[0]} belongs to the reference study, whose pages are in every book; to compute its runs again: "
             f"python -m nbutils study {wrong[0]}"
         )
-    jobs, studies = [], [*datasets, *committed_studies(root)]
+    jobs: list[PageJob] = []
+    firsts: dict[str, PageJob] = {}
+    studies = [*datasets, *committed_studies(root)]
     for file in toc_files(book_toc(root, datasets)):
         if not _is_page(path := Path(file)):
             continue
@@ -171,7 +175,8 @@ def page_jobs(root: Path, datasets: Sequence[str], seeds: int, epochs: int, devi
             title = folder.removeprefix(COMPARED).upper()
         check_parameters(name, parameters, model=model)
         output, template = root / path.with_suffix(".ipynb"), root / "notebooks" / f"{name}.ipynb"
-        jobs.append(PageJob(template, output, tuple(parameters.items()), title))
+        jobs.append(PageJob(template, output, tuple(parameters.items()), title, firsts.get(name)))
+        firsts.setdefault(name, jobs[-1])
     return jobs
 
 
@@ -263,8 +268,31 @@ def _finished(notebook: Any, job: PageJob) -> Any:
                 cell.source = _titled(cell.source, job.title)
         elif cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if MIME not in output.get("data", {})]
-    notebook.cells = _without_empty_sections(finding_first(notebook.cells))
+    cells = notebook.cells if job.first is None else _without_shared(notebook.cells, job, job.first)
+    notebook.cells = _without_empty_sections(finding_first(cells))
     return notebook
+
+
+def _without_shared(cells: list[Any], job: PageJob, first: PageJob) -> list[Any]:
+    """Cells of a page without those tagged `once`, but for their headings, and with its code folded: all of that stands
+    on the first page of the same template, to which a sentence leads.
+
+    Pages of templates without such cells stay as they are.
+    """
+    if not any("once" in cell.metadata.get("tags", []) for cell in cells):
+        return cells
+    kept = []
+    for cell in cells:
+        tags, is_code = cell.metadata.get("tags", []), cell.cell_type == "code"
+        if "once" in tags:
+            cell.source = "" if is_code else "\n".join(x for x in cell.source.splitlines() if x.startswith("#"))
+            cell.metadata["tags"] = [*tags, "if-shown"]
+        elif is_code and not {"hide-input", "remove-cell"} & set(tags):
+            cell.metadata["tags"] = [*tags, "hide-input"]
+        kept += [cell] if cell.source else []
+    there = f"../{first.output.parent.name}/{first.output.name}"
+    kept[0].source += f"\n\nHow these numbers are made stands once, on the page of [{first.title}]({there})."
+    return kept
 
 
 def _titled(source: str, title: str) -> str:

@@ -78,13 +78,10 @@ def test_a_smaller_book_leaves_out_other_data_sets(root):
     assert not any("/mnist-5k/" in f for f in toc_files(small))
     assert "book/pages/digits/h1_communities" in toc_files(small)
     assert {"book/pages/summary/synthesis", "book/pages/summary/robustness"} <= set(toc_files(small))
-    studied = [
-        chapter
-        for part in small["parts"]
-        for chapter in part["chapters"]
-        if chapter["file"].endswith("/compare-h1/compared")
-    ]
-    assert [len(chapter["sections"]) for chapter in studied] == [1 + len(committed_studies(root))]
+    for hypothesis in ("h1_communities", "h2_modularity", "h3_entropy"):
+        pages = [file for file in toc_files(small) if file.endswith(f"/{hypothesis}")]
+        assert len(pages) == 1 + len(committed_studies(root))
+        assert pages[0] == f"book/pages/mnist/{hypothesis}", "which says what all share"
     with pytest.raises(ValueError, match="has no pages for data set 'folder:x'"):
         book_toc(root, ["folder:x"])
     with pytest.raises(ValueError, match="dataset must be one of"):
@@ -269,6 +266,42 @@ def test_a_page_begins_with_its_finding(tmp_path, own_store):
     assert page.cells[1].source, "the book leaves out cells without code"
     assert shown[-2:] == ["numbers\n", "more\n"], "and code that shows nothing any more is not there twice"
     nbformat.validate(page)
+
+
+def test_what_all_pages_of_a_template_share_stands_on_the_first(tmp_path, own_store):
+    first = make(tmp_path, "print('numbers')")
+    notebook = nbformat.read(first.template, as_version=4)
+    once = {"tags": ["once"]}
+    notebook.cells[2:2] = [
+        nbformat.v4.new_markdown_cell("**Fixed before any number.** The rule.", metadata=once),
+        nbformat.v4.new_markdown_cell("## Numbers\n\nHow they are made.", metadata=once),
+    ]
+    notebook.cells += [
+        nbformat.v4.new_code_cell("y = x + 1"),
+        nbformat.v4.new_markdown_cell("## Sanity check\n\nOf all pages.", metadata=once),
+        nbformat.v4.new_code_cell("print('checked', y)", metadata=once),
+    ]
+    nbformat.write(notebook, first.template)
+    output = tmp_path / "book/pages/mnist/page.ipynb"
+    later = PageJob(first.template, output, (("x", 6),), "MNIST", first)
+    assert put(first, later) == Summary(finished=2)
+    whole, short = (nbformat.read(job.output, as_version=4).cells for job in (first, later))
+    assert [c.source for c in whole if "Sanity" in c.source] == ["## Sanity check\n\nOf all pages."]
+    assert [c.outputs[0].text for c in whole if c.get("outputs")] == ["numbers\n", "checked 6\n"]
+    assert [c.source for c in short if c.cell_type == "markdown"] == [
+        "# A title — MNIST\n\n[link](../../intro.md)\n\n"
+        "How these numbers are made stands once, on the page of [Digits](../digits/page.ipynb).",
+        "## Numbers",
+    ]
+    shown = [c for c in short if c.cell_type == "code" and "remove-cell" not in c.metadata.tags]
+    assert [(c.outputs[0].text, c.metadata.tags) for c in shown] == [("numbers\n", ["hide-input"])]
+
+
+def test_pages_know_the_first_of_their_template(root):
+    jobs = page_jobs(root, ["digits"], 1, 1)
+    pages = [job for job in jobs if job.template.stem == "h3_entropy"]
+    assert [job.first for job in pages] == [None, *[pages[0]] * (len(pages) - 1)]
+    assert all(job.first is None for job in jobs if job.template.stem in ("synthesis", "robustness"))
 
 
 def test_parameters_are_part_of_what_makes_a_page_current(tmp_path, own_store):
