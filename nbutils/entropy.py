@@ -114,6 +114,9 @@ def class_conditional_entropy(fired: Any, labels: Any, correction: str | None = 
     Examples:
         >>> class_conditional_entropy([[0, 1], [0, 1], [1, 0], [1, 1]], [0, 0, 1, 1], correction=None)
         0.5
+
+    References:
+        Noise entropy of patterns and its bias: Panzeri et al. (2007), doi:10.1152/jn.00559.2007.
     """
     matrix = as_fired(fired)
     classes = as_labels(labels, matrix.shape[0])
@@ -162,6 +165,9 @@ def histogram_entropy(counts: Any) -> np.ndarray:
     Examples:
         >>> histogram_entropy([[1, 0], [1, 3]]).tolist()
         [1.0, 0.0]
+
+    References:
+        Mostafa and Mondal (2021), arXiv:2106.04693; entropy: Shannon (1948), doi:10.1002/j.1538-7305.1948.tb01338.x.
     """
     return entropy_bits(counts, None)
 
@@ -428,6 +434,9 @@ def dead_share(fired: Any) -> float:
     Examples:
         >>> dead_share([[1, 0], [0, 0]])
         0.5
+
+    References:
+        Why ReLUs die: Lu et al. (2020), doi:10.4208/cicp.OA-2020-0165.
     """
     matrix = as_fired(fired)
     return float((~matrix.any(axis=0)).mean()) if matrix.shape[1] else 0.0

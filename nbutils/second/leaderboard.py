@@ -31,11 +31,12 @@ from nbutils.second.zoo import AXES, SHAPE
 from nbutils.stats import correlation, pairwise_correlation
 from nbutils.support.checks import shown
 
-__all__ = ["BOARD", "WRONG", "detection", "leaderboard", "refutations", "zoo_axes"]
+__all__ = ["ALONG", "BOARD", "WRONG", "detection", "leaderboard", "refutations", "zoo_axes"]
 
 BOARD = "leaderboard.csv"  # beside the tables of a data set
 WRONG = 0.25  # share of redrawn labels from which on labels count as wrong
 DRAWS = 999
+ALONG = "along_"  # begins the name of a column of Kendall's tau along one axis
 ONE_NUMBER = "training images only"  # end of the name of a change
 JUDGED = (
     *("rho", "low", "high", "p_value", "adjusted", "kendall", "granulated", "worst_axis", "worst_axis_kendall"),
@@ -74,10 +75,10 @@ def leaderboard(
         One row per measure, the strongest association first: `measure`, `called`, `family`, `needs`, `seconds` (median
         cost for one network), `networks`; `reliability` (NaN for what no probe is needed) and `measurable`; Spearman's
         `rho` with accuracy over the zoo, `low`, `high` (families resampled), `p_value` and `adjusted`; `kendall`,
-        `granulated` (mean of Kendall's tau along single axes), `worst_axis` and `worst_axis_kendall` (in the direction
-        of rho), `information` (conditional mutual information, two axes given), `sign_error` (worst case, in the
-        direction of rho); `gain` in cross-validated R2 of ranks beyond the other baselines with `gain_low` and
-        `gain_high`; and of the grid `noise_rho` and `detects` with their intervals, see :func:`detection`.
+        `granulated` (mean of Kendall's tau along single axes), `along_` and each axis by name (that tau), `worst_axis`
+        and `worst_axis_kendall` (in the direction of rho), `information` (conditional mutual information, two axes
+        given), `sign_error` (worst case, in the direction of rho); `gain` in cross-validated R2 of ranks beyond
+        the other baselines with `gain_low` and `gain_high`; and of the grid `noise_rho` and `detects` with their intervals, see :func:`detection`.
 
     Raises:
         ValueError: too few sound networks, or no such measure.
@@ -139,6 +140,7 @@ def _ranks(networks: pd.DataFrame, values: pd.DataFrame, name: str) -> dict[str,
     if len(along):
         worst = along.loc[(sign * along["kendall"]).idxmin()]
         found |= {"worst_axis": worst["axis"], "worst_axis_kendall": sign * worst["kendall"]}
+        found |= {f"{ALONG}{axis}": tau for axis, tau in zip(along["axis"], along["kendall"], strict=True)}
     found["information"] = conditional_information(measure, accuracy, axes)
     found["sign_error"] = wrong["error"].iloc[0] if len(wrong) else NAN
     base = values.loc[own.index, [one for one in PROTOCOL.baselines if one != name]]

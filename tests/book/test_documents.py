@@ -15,6 +15,7 @@ from torch import nn
 
 import nbutils as nb
 from nbutils.cli import _parser
+from nbutils.second.candidates import CANDIDATES
 from nbutils.sweeps.grid import load_sweep, read_sweep_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -194,3 +195,15 @@ def test_no_outputs_or_data_are_tracked():
     data = [f for f in listed if f.endswith((".npz", ".gz", ".pt", ".pkl", ".parquet"))]
     assert not [f for f in data if not f.startswith("book/results/")], "only tables of results"
     assert not [f for f in listed if f.startswith(("book/pages", "book/_build"))]
+
+
+def test_every_measure_of_the_leaderboard_is_explained_with_a_source_that_exists():
+    page = (ROOT / "book/methods/measures.md").read_text("utf-8")
+    rows = [line.strip("|").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    explained = {name.strip() for row in rows for name in row[0].split(";")}
+    wanted = {called for one in CANDIDATES for called in one.columns.values()}
+    assert wanted <= explained, wanted - explained
+    assert explained - wanted == {"measure", "---"}
+    assert all(len(row) == 2 and row[1].strip(" |") for row in rows)
+    keys = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "book/references.bib").read_text("utf-8"), re.MULTILINE))
+    assert {key for found in re.findall(r"\{cite\}`([^`]+)`", page) for key in found.split(",")} <= keys

@@ -135,7 +135,10 @@ def test_a_stored_run_is_what_the_network_does(own_store):
     logits = capture_activations(run.network(), data.test_inputs, "output")["output"]
     assert (logits.argmax(1) == data.test_labels).mean() == run.history["test_accuracy"].iloc[-1]
     assert run.history["epoch"].tolist() == [0, 1, 2]
-    assert run.history["distance"].iloc[0] == 0
+    first, last = (torch.cat([one.flatten() for one in run.network(epoch).parameters()]) for epoch in (0, -1))
+    assert run.history["distance"].tolist()[::2] == pytest.approx([0, torch.dist(first, last).item()], rel=1e-5)
+    norms = [first.norm().item(), last.norm().item()]
+    assert run.history["parameter_norm"].tolist()[::2] == pytest.approx(norms, rel=1e-5)
     assert run.layers.tolist() == [1] * 12 + [2] * 6
 
 

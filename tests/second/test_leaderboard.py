@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from nbutils.second import tasks
 from nbutils.second.answers import answer_all, answer_table, joint_answers, read_answers
-from nbutils.second.leaderboard import detection, leaderboard, refutations, zoo_axes
+from nbutils.second.leaderboard import ALONG, detection, leaderboard, refutations, zoo_axes
 from nbutils.second.networks import Tables
 from nbutils.second.questions import PROTOCOL
 from nbutils.second.tasks import EARLY, choose_epoch, tell_random_labels, tell_wrong_labels
@@ -79,6 +79,11 @@ def test_what_follows_performance_comes_first_and_what_knows_one_axis_does_not_f
     q = found.loc["modularity"]
     assert q["rho"] > 0.5, "it knows the number of images, and that matters"
     assert q["granulated"] < 0.3, "along seven of eight axes it knows nothing"
+    along = found.filter(like=ALONG)
+    assert set(along) == {f"{ALONG}{axis}" for axis in AXES}
+    assert np.allclose(along.mean(axis=1), found["granulated"])
+    assert along.loc["modularity"].idxmax() == f"{ALONG}examples"
+    assert along.loc["modularity", f"{ALONG}examples"] > 0.9
     assert q["information"] == pytest.approx(0, abs=0.02), "given the number of images, nothing is left"
     assert q["sign_error"] == 0.5, "a coin wherever something else changes"
     assert abs(q["worst_axis_kendall"]) < 1e-9
