@@ -78,7 +78,8 @@ def leaderboard(
         `granulated` (mean of Kendall's tau along single axes), `along_` and each axis by name (that tau), `worst_axis`
         and `worst_axis_kendall` (in the direction of rho), `information` (conditional mutual information, two axes
         given), `sign_error` (worst case, in the direction of rho); `gain` in cross-validated R2 of ranks beyond
-        the other baselines with `gain_low` and `gain_high`; and of the grid `noise_rho` and `detects` with their intervals, see :func:`detection`.
+        the other baselines with `gain_low` and `gain_high`; and of the grid `noise_rho` and `detects` with their
+        intervals, see :func:`detection`.
 
     Raises:
         ValueError: too few sound networks, or no such measure.
