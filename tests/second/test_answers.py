@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from nbutils.second.answers import NOTHING, answer_all, answer_one, course, sound, values_of
+from nbutils.second.leaderboard import detection
 from nbutils.second.networks import Tables, read_tables, write_tables
 from nbutils.second.questions import PROTOCOL, QUESTIONS
 from nbutils.second.zoo import AXES, zoo_members
@@ -95,6 +96,41 @@ def test_an_effect_through_performance_is_supported_and_its_reverse_contradicted
     assert found["H2 added"] == "no association", "training loss knows all of it"
     against = words(simulated(np.random.default_rng(2), q=-2.0, run=-0.9), *names[:2])
     assert against["H2 performance"] == against["H2 within runs"] == "contradicted"
+
+
+def with_noise(tables: Tables, rng: np.random.Generator, slope: float) -> Tables:
+    """The same study with a grid of eight shares of redrawn labels, five seeds each: accuracy falls with the share, and
+    so does modularity, by `slope`."""
+    rows, measures = [], []
+    for number, (share, seed) in enumerate((share, seed) for share in np.linspace(0, 0.9, 8) for seed in range(5)):
+        row = network(f"grid{number}", "grid", 1.0 - share + 0.02 * rng.normal())
+        rows.append(row | {"noise": share, "labels": "noisy" if share else "true", "seed": seed})
+        q = 0.5 - slope * share + 0.02 * rng.normal()
+        measures.append((f"grid{number}", 5, "whole", "modularity", q))
+    networks = pd.concat([tables.networks, pd.DataFrame(rows)], ignore_index=True)
+    more = pd.DataFrame(measures, columns=tables.measures.columns)
+    return replace(tables, networks=networks, measures=pd.concat([tables.measures, more], ignore_index=True))
+
+
+def test_an_effect_through_noise_alone_detects_noise_and_is_no_word_about_performance():
+    asked = "H2 performance", "H2 within runs", "H2 added"
+    for number in range(3):
+        rng = np.random.default_rng(20 + number)
+        clean = simulated(rng)
+        study = with_noise(clean, rng, slope=0.5)
+        grid, _ = sound(study, "grid")
+        naive = stats.spearmanr(
+            values_of(study, grid, ["modularity"])["modularity"], grid["accuracy"], nan_policy="omit"
+        )
+        assert naive.statistic > 0.9, "who pools levels of noise would call it support"
+        found = words(study, *asked)
+        assert found == words(clean, *asked), "no network with wrong labels decides about performance"
+        assert set(found.values()) <= {"no association", "undecided"}
+        seen = detection(study, ["modularity"]).iloc[0]
+        assert seen["noise_rho"] < -0.9
+        assert seen["detects"] > 0.95
+    blind = detection(with_noise(clean, rng, slope=0.0), ["modularity"]).iloc[0]
+    assert blind["detects"] < 0.8, "without an effect it is close to a coin"
 
 
 def test_what_cheaper_measures_do_not_know_is_added():
