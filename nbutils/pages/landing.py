@@ -51,8 +51,8 @@ def answer_text(found: Sequence[Found]) -> str:
 
 SENTENCES = """\
 1. **{headline_1}** On {names} the graph of a trained network is more modular than firing rates alone would make it,
-   by {chance} ({chance_words}), of which training adds {training} ({training_words}); once neurons that prefer the
-   same true and predicted class are allowed for, {beyond} is left ({beyond_words}), beside {untrained} before training.
+   by {chance}. Training adds {training} of that ({training_words}). Once neurons that prefer the same true and
+   predicted class are allowed for, {beyond} is left, beside {untrained} before training.
 2. **{headline_2}** Among networks with clean labels and different settings, its rank correlation with accuracy is {q}
    ({q_words}).
 3. **{headline_3}** For the paper's binned entropy that correlation is {binned} ({binned_words}), for the joint entropy
