@@ -85,7 +85,8 @@ def test_the_landing_page_counts_words_and_spans_estimates():
     assert "**Modularity is nowhere shown to tell which network performs better.**" in text
     assert "**One entropy or the other falls as performance rises on some data sets.**" in text
     assert "**Communities are there.**" in text, "beyond chance on one of two"
-    assert "*contradicted* on 1 of 2), beside 0.25 before training." in text
+    assert "−0.30 to 0.05 is left, beside 0.25 before training." in text
+    assert "Training adds −0.30 to 0.05 of that (" in text
     apart = [found(value=0.4), found("mnist", value=0.4)]
     low = replace(apart[1].answers[landing.BEYOND], estimate=found(value=0.0).answers[landing.BEYOND].estimate)
     apart[1] = replace(apart[1], answers=apart[1].answers | {landing.BEYOND: low})
@@ -114,13 +115,14 @@ def test_an_amended_word_stands_beside_the_first_one_where_they_differ():
     one = found(value=0.4)
     assert "amended" not in landing.answer_text([one])
     name = "H1 beyond chance"
-    told = replace(one, answers=one.answers | {name: replace(one.answers[name], adjusted=0.06)})
+    late = {key: replace(one.answers[key], adjusted=0.06) for key in (name, "H1 by training")}
+    told = replace(one, answers=one.answers | late)
     text = " ".join(landing.answer_text([told]).split())
-    assert "(*undecided* on 1 of 1; amended: *supported* on 1)" in text
+    assert "of that (*undecided* on 1 of 1; amended: *supported* on 1)." in text
     assert "**undecided** 0.40 (amended: supported)" in text
     assert "beyond chance **undecided, amended: supported** (0.40)" in told.finding("H1")
     assert "undecided, amended: supported" in told.show_answers("H1").text
-    assert answering.show_words([told], "H1").text.count("undecided, amended: supported\u00a0●") == 1
+    assert answering.show_words([told], "H1").text.count("undecided, amended: supported\u00a0●") == 2
 
 
 def test_nothing_studied_is_said():
