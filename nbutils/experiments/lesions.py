@@ -351,6 +351,7 @@ def pushed_effects(
     table: pd.DataFrame,
     rules: LesionRules = LESION_RULES,
     question: LesionQuestion = LESION_QUESTIONS["beyond matched sets"],
+    silence: str = "zero",
 ) -> pd.DataFrame:
     """What pushing modularity does to the damage that sets do beyond matched ones, against the same seed.
 
@@ -358,13 +359,15 @@ def pushed_effects(
         table: of the experiment *pushed*, or of *class-groups*.
         rules: level of the intervals, and how many networks it takes.
         question: which sets: communities, or with that of `CLASS_QUESTIONS` groups of neurons that prefer one class.
+        silence: "zero" or "mean".
 
     Returns:
         One row per data set and coefficient (`dose`), in order: `networks` that have communities with and without the
         penalty, `effect` with `low` and `high`, `inner_low` and `inner_high` of equivalence, `p_value`, `adjusted` over
         all of them, `word`.
     """
-    each, rows = network_means(set_differences(sound_trials(table), question)).unstack("condition"), []
+    differences = set_differences(sound_trials(table), question, silence)
+    each, rows = network_means(differences).unstack("condition"), []
     for dataset, own in each.groupby("dataset"):
         for condition in own.drop(columns="none").dropna(axis="columns", how="all"):
             change = (own[condition] - own["none"]).dropna().rename("difference").reset_index()

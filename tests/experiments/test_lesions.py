@@ -342,6 +342,11 @@ def test_pushed_networks_are_held_against_those_of_the_same_seed():
     assert found.loc[-3, "effect"] == pytest.approx((means["modularity:-3"] - means["none"]).mean())
     assert found.loc[-3, "p_value"] == pytest.approx(paired.pvalue)
     assert found["adjusted"].tolist() == pytest.approx(holm(found["p_value"].tolist()))
+    swapped = pd.concat([table, table.assign(silence="mean", specificity=-table["specificity"])])
+    assert pushed_effects(swapped).equals(pushed_effects(table))
+    assert pushed_effects(swapped, silence="mean").set_index("dose")["effect"].tolist() == pytest.approx(
+        -found["effect"]
+    )
     few = table[(table["condition"] == "none") | (table["seed"] < 7)]
     assert pushed_effects(few)["word"].tolist() == ["undecided", "undecided"], "seven networks decide nothing"
 
