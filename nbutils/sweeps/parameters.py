@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,7 +44,9 @@ from pydantic import (
 from nbutils.data.catalogue import FOLDER, available, full_name, join_names, parse_name, split_names
 from nbutils.data.datasets import DATASETS, label_noise, load_dataset
 from nbutils.data.datasheets import kept_files
+from nbutils.runs.conditions import CLIPPINGS, OPTIMISERS, SCHEDULES, activation, rule_name
 from nbutils.runs.models import hidden_widths
+from nbutils.runs.penalties import PENALTIES
 from nbutils.runs.spec import checked_by, known_dataset
 from nbutils.study.archive import REFERENCE, SMALL, archive_digest, archive_folder, has_tables, reference_study
 from nbutils.study.study import Study
@@ -125,6 +127,7 @@ KNOWN, NAMES = AfterValidator(known_dataset), AfterValidator(_known_datasets)
 SOME, STUDIES = AfterValidator(_some), AfterValidator(_references)
 GRIDS = tuple(name for name, study in REFERENCE.items() if study.grid != "")
 WHENCE = "live | tables | mixed"  # where the networks of a study come from
+RULES = {"optimiser": OPTIMISERS, "schedule": SCHEDULES, "clipping": CLIPPINGS, "penalty": PENALTIES}
 # Words that mean the same in every notebook.
 KINDS = {
     "data set": Kind((KNOWN,), lambda name: [name]),
@@ -138,6 +141,8 @@ KINDS = {
     "small studies": Kind((SOME, AfterValidator(_small)), split_names, tuple(SMALL), shared=False),
     "labels": Kind((checked_by(label_noise),)),
     "model": Kind((checked_by(hidden_widths),)),
+    "activation": Kind((checked_by(activation),)),
+    **{name: Kind((checked_by(partial(rule_name, rules=rules, called=name)),)) for name, rules in RULES.items()},
     "device": Kind((AfterValidator(resolve_device),)),
     "path": Kind((Field(min_length=1),)),
     "folder or none": Kind((AfterValidator(_plain),)),
