@@ -234,7 +234,9 @@ def template_file(name: str) -> Path:
         if name == Path(name).name and os.path.isfile(place / f"{name}.ipynb"):
             return place / f"{name}.ipynb"
     known = sorted({path.stem for path in places[-1].glob("*.ipynb")})
-    raise ValueError(f"template must be one of {', '.join(known) or 'none, as none is here'}, received {shown(name)}")
+    raise ValueError(
+        f"template must be one of {', '.join(known) or 'none, as none is here'}, received {shown(name, 40)}"
+    )
 
 
 def check_parameters(

@@ -11,7 +11,8 @@ from nbutils.experiments.designs import TABLES
 from nbutils.experiments.pruning import SPARSITIES
 from nbutils.runs.pruning import PRUNINGS
 
-OTHERS = {"class_part": 0.3, "remainder": 0.0, "active_entropy": 2.0, "block_entropy": 3.0}
+OTHERS = {"class_part": 0.3, "remainder": 0.0, "excess": 0.3, "communities": 8.0}
+OTHERS |= {"active_entropy": 2.0, "block_entropy": 3.0}
 
 
 def table(change, untied, excess):
