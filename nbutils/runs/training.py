@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
-from torch.optim.adam import adam
+from torch.optim.adamw import adamw
 
 from nbutils.data.datasets import Dataset
 from nbutils.runs.conditions import ACTIVATIONS, CLIPPINGS, OPTIMISERS, SCHEDULES, raised, read_rule
@@ -490,16 +490,12 @@ class Stack:
         self._spared = [1 - rows[0].new_tensor(shares).view(-1, 1, 1) for shares in self.dropout]
         # By network, with the gaps: a matrix that ends within a group of 16 numbers could be rounded otherwise there.
         own = [[part.view(len(self._rates), -1).unbind() for part in row.split(places)] for row in rows]
-        if len(set(self._rates)) == 1:
-            groups = [(self._rates[0], [[row] for row in rows])]
+        settings = list(zip(self._rates, self._decays, strict=True))
+        if len(set(settings)) == 1:
+            groups = [(*settings[0], [[row] for row in rows])]
         else:
-            groups = [(rate, [[part[n] for part in kind] for kind in own]) for n, rate in enumerate(self._rates)]
-        self._updates = [_adam(rate, *tensors, self._steps) for rate, tensors in groups]
-        self._decays_by = [
-            (1 - rate * decay, [part[number] for part in own[0]])
-            for number, (rate, decay) in enumerate(zip(self._rates, self._decays, strict=True))
-            if decay
-        ]
+            groups = [(*one, [[part[n] for part in kind] for kind in own]) for n, one in enumerate(settings)]
+        self._updates = [_adam(rate, decay, *tensors, self._steps) for rate, decay, tensors in groups]
 
     @torch.no_grad()
     def step(self, inputs: torch.Tensor, labels: torch.Tensor, kept: Sequence[torch.Tensor] = ()) -> None:
@@ -536,8 +532,6 @@ class Stack:
                 slope = threshold_backward(torch.bmm(slope, self.weights[depth]), outputs[depth], 0)
                 if self.drops:
                     slope.div_(self._spared[depth - 1])
-        for factor, parameters in self._decays_by:
-            torch._foreach_mul_(parameters, factor)
         for update in self._updates:
             update()
         self._steps += 1
@@ -709,19 +703,20 @@ def _one_each(value: float | Sequence[float], count: int) -> list[float]:
 
 def _adam(
     rate: float,
+    decay: float,
     values: list[torch.Tensor],
     slopes: list[torch.Tensor],
     first: list[torch.Tensor],
     second: list[torch.Tensor],
     steps: int,
 ) -> Callable[[], None]:
-    """One step of Adam on some tensors.
+    """One step of Adam on some tensors, and of decay in the same pass.
 
     The optimiser's own function: its class asks, at every step, what cannot have changed since the one before.
     """
     taken = [values[0].new_tensor(float(steps)) for _ in values]
-    options = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0, "amsgrad": False, "maximize": False}
-    return partial(adam, values, slopes, first, second, [], taken, fused=True, lr=rate, **options)
+    options = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "amsgrad": False, "maximize": False}
+    return partial(adamw, values, slopes, first, second, [], taken, fused=True, lr=rate, weight_decay=decay, **options)
 
 
 STACKED = "Linear, ReLU, perhaps Dropout, ..., Linear with biases"
