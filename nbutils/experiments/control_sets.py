@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
@@ -13,6 +14,7 @@ from nbutils.graphs import activation_pattern_graph
 from nbutils.tracking import members, selective_for
 
 __all__ = [
+    "clustered",
     "cut_alike",
     "large_communities",
     "nearest_set",
@@ -25,13 +27,14 @@ __all__ = [
 SEARCHES = 5  # for communities that several searches agree on
 
 
-def large_communities(fired: np.ndarray, density: float, least: int) -> list[np.ndarray]:
+def large_communities(fired: np.ndarray, density: float, least: int, resolution: float = 1.0) -> list[np.ndarray]:
     """Communities of the neurons that fire, as several searches agree on them.
 
     Args:
         fired: activation pattern matrix, shape (examples, neurons), boolean.
         density: share of pairs of active neurons that are edges, in (0, 1].
         least: neurons of a community, at least.
+        resolution: above 1 favours small communities.
 
     Returns:
         Numbers of each community's neurons, rising; the largest community first.
@@ -43,7 +46,39 @@ def large_communities(fired: np.ndarray, density: float, least: int) -> list[np.
     """
     active = np.flatnonzero(fired.any(axis=0))
     graph = activation_pattern_graph(fired[:, active], density)
-    _, masks = members(agreed_communities(detect_communities(graph, seeds=SEARCHES).seed_labels))
+    _, masks = members(agreed_communities(detect_communities(graph, resolution, SEARCHES).seed_labels))
+    return [active[mask] for mask in masks if mask.sum() >= least]
+
+
+def clustered(fired: np.ndarray, clusters: int, least: int) -> list[np.ndarray]:
+    """Groups of the neurons that fire by hierarchical clustering, without a graph and without modularity.
+
+    Ward's linkage of firing patterns that are standardised neuron by neuron, so that the squared distance of two
+    neurons is in proportion to 1 minus their correlation.
+
+    Args:
+        fired: activation pattern matrix, shape (examples, neurons), boolean.
+        clusters: where the tree is cut; at most as many groups.
+        least: neurons of a group, at least.
+
+    Returns:
+        Numbers of each group's neurons, rising; the largest group first.
+
+    Examples:
+        >>> fired = np.kron(np.eye(2, dtype=bool), np.ones((5, 3), dtype=bool))
+        >>> [one.tolist() for one in clustered(fired, 2, least=3)]
+        [[0, 1, 2], [3, 4, 5]]
+
+    References:
+        Ward (1963), doi:10.1080/01621459.1963.10500845; computed by SciPy.
+    """
+    active = np.flatnonzero(fired.any(axis=0))
+    if len(active) < 2:
+        return []
+    values = fired[:, active] - fired[:, active].mean(axis=0)
+    scale = values.std(axis=0)
+    tree = linkage((values / np.where(scale > 0, scale, 1)).T, "ward")
+    _, masks = members(fcluster(tree, clusters, "maxclust"))
     return [active[mask] for mask in masks if mask.sum() >= least]
 
 

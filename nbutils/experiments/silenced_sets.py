@@ -39,11 +39,14 @@ __all__ = [
     "Subject",
     "class_group_rows",
     "class_groups",
+    "class_members",
     "control_sets",
+    "cut_to_class_group",
     "lesion_rows",
     "same_size_rows",
     "set_rows",
     "units",
+    "with_classes",
 ]
 
 Sets = Mapping[str, Sequence[tuple[np.ndarray, int]]]  # kind -> draws of neurons, each with the class that it prefers
@@ -226,8 +229,18 @@ def _groups(subject: Subject, rules: LesionRules) -> Groups:
 
 def _with_classes(fired: np.ndarray, labels: np.ndarray, rules: LesionRules) -> list[tuple[np.ndarray, int]]:
     """Large communities, each with the class that it prefers."""
-    communities = large_communities(fired, PROTOCOL.density, rules.least)
-    return [(one, preferred_class(fired, labels, one)) for one in communities]
+    return with_classes(large_communities(fired, PROTOCOL.density, rules.least), fired, labels)
+
+
+def with_classes(sets: Sequence[np.ndarray], fired: np.ndarray, labels: np.ndarray) -> list[tuple[np.ndarray, int]]:
+    """Sets of neurons, each with the class on which its neurons fire most.
+
+    Args:
+        sets: numbers of neurons.
+        fired: activation pattern matrix, shape (examples, neurons), boolean.
+        labels: class per example, shape (examples,).
+    """
+    return [(one, preferred_class(fired, labels, one)) for one in sets]
 
 
 def class_groups(subject: Subject, rules: LesionRules = LESION_RULES) -> Groups:
@@ -246,7 +259,7 @@ def class_groups(subject: Subject, rules: LesionRules = LESION_RULES) -> Groups:
         every large community: `community`; and where its class has a group, `cut by layer` and `class cut by layer`,
         community and group cut down to as many neurons of each layer.
     """
-    look, rng, members = subject.look, np.random.default_rng(subject.look.seed), _class_members(subject, rules)
+    look, rng, members = subject.look, np.random.default_rng(subject.look.seed), class_members(subject, rules)
     alike = np.column_stack([subject.rates, subject.selectivity])
     groups: Groups = []
     for name, own in members.items():
@@ -254,15 +267,36 @@ def class_groups(subject: Subject, rules: LesionRules = LESION_RULES) -> Groups:
         control = [] if nearest is None else [(nearest, preferred_class(look.fired, look.labels, nearest))]
         groups.append((name, name, {"class group": [(own, name)]} | ({"matched": control} if control else {})))
     for number, (chosen, name) in enumerate(_with_classes(look.fired, look.labels, rules)):
-        sets = {"community": [(chosen, name)]}
-        pairs = [
-            cut_alike(chosen, members[name], rng, look.layers) for _ in range(rules.draws if name in members else 0)
-        ]
-        for kind, side in (("cut by layer", 0), ("class cut by layer", 1)):
-            if cut := [(pair[side], name) for pair in pairs if len(pair[side])]:
-                sets[kind] = cut
-        groups.append((number, name, sets))
+        cut = cut_to_class_group(chosen, name, members, look.layers, rng, rules.draws)
+        groups.append((number, name, {"community": [(chosen, name)], **cut}))
     return groups
+
+
+def cut_to_class_group(
+    chosen: np.ndarray,
+    preferred: int,
+    members: Mapping[int, np.ndarray],
+    layers: np.ndarray,
+    rng: np.random.Generator,
+    draws: int,
+) -> Sets:
+    """A community and the class group of the class that it prefers, cut down to as many neurons of each layer.
+
+    Args:
+        chosen: numbers of the community's neurons.
+        preferred: the class that it prefers.
+        members: neurons of each class group, see :func:`class_members`.
+        layers: layer of every neuron, shape (neurons,).
+        rng: source of randomness.
+        draws: how many times they are cut.
+
+    Returns:
+        `cut by layer` and `class cut by layer`; nothing where the class has no group, or no layer neurons of both.
+    """
+    pairs = [cut_alike(chosen, members[preferred], rng, layers) for _ in range(draws if preferred in members else 0)]
+    sides = {"cut by layer": 0, "class cut by layer": 1}
+    sets = {kind: [(pair[side], preferred) for pair in pairs if len(pair[side])] for kind, side in sides.items()}
+    return {kind: draws for kind, draws in sets.items() if draws}
 
 
 def _averaged(
@@ -292,7 +326,13 @@ def _effect(subject: Subject, chosen: np.ndarray, preferred: int, there: int, si
     }
 
 
-def _class_members(subject: Subject, rules: LesionRules) -> dict[int, np.ndarray]:
+def class_members(subject: Subject, rules: LesionRules = LESION_RULES) -> dict[int, np.ndarray]:
+    """By class the neurons whose mean positive activation over the probe is largest on it, where they are enough.
+
+    Args:
+        subject: the network.
+        rules: the least size of a group.
+    """
     names = np.unique(subject.look.labels)
     preferred = names[subject.means.argmax(axis=0)]
     members = {int(name): np.flatnonzero(subject.active & (preferred == name)) for name in names}
@@ -312,7 +352,7 @@ def same_size_rows(subject: Subject, unpushed: Subject, rules: LesionRules = LES
         `same size, unpushed`.
     """
     rng, rows = np.random.default_rng(subject.look.seed), []
-    ours, theirs = (_class_members(one, rules) for one in (subject, unpushed))
+    ours, theirs = (class_members(one, rules) for one in (subject, unpushed))
     for name in sorted(ours.keys() & theirs.keys()):
         pairs = [cut_alike(ours[name], theirs[name], rng, subject.look.layers) for _ in range(rules.draws)]
         if len(pairs[0][0]) >= rules.least:
