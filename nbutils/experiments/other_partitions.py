@@ -39,6 +39,7 @@ from nbutils.nulls import within_class_null
 from nbutils.runs.looks import Look, look_at
 from nbutils.runs.run import run_once
 from nbutils.second.questions import PROTOCOL
+from nbutils.support.display import format_number
 from nbutils.support.provenance import digest_of
 
 __all__ = [
@@ -48,9 +49,11 @@ __all__ = [
     "USUAL",
     "WAYS",
     "Way",
+    "against_usual",
     "groups_found",
     "partition_rows",
     "partition_seconds",
+    "partition_table",
     "partition_trials",
     "partition_verdicts",
 ]
@@ -205,3 +208,48 @@ def partition_verdicts(table: pd.DataFrame) -> pd.DataFrame:
         groups = own[own["kind"] == "whole"].groupby("dataset")["communities"].mean()
         parts.append(found.assign(way=name, communities=found["dataset"].map(groups)))
     return pd.concat(parts, ignore_index=True)
+
+
+def against_usual(verdicts: pd.DataFrame) -> pd.Series:
+    """Whether the answers of other ways are those of the usual one, in the words of the rules.
+
+    Args:
+        verdicts: see :func:`partition_verdicts`.
+
+    Returns:
+        By way, data set and question, "holds", "undecided", or "hangs": the word is neither that of the usual way nor
+        undecided.
+
+    Examples:
+        >>> rows = [(USUAL, "supported"), ("fine", "undecided"), ("tree", "contradicted")]
+        >>> table = pd.DataFrame(rows, columns=["way", "word"]).assign(dataset="d", question="q")
+        >>> against_usual(table).tolist()
+        ['undecided', 'hangs']
+    """
+    words = verdicts.set_index(["way", "dataset", "question"])["word"]
+    others = words.drop(USUAL, level="way")
+    usual = words.xs(USUAL, level="way").reindex(others.index.droplevel("way")).to_numpy()
+    told = np.select([others == usual, others == "undecided"], ["holds", "undecided"], "hangs")
+    return pd.Series(told, others.index)
+
+
+def partition_table(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """A row per way: how many groups a network has, and the range of effects over data sets with their words, as text.
+
+    Args:
+        verdicts: see :func:`partition_verdicts`.
+    """
+
+    def told(own: pd.DataFrame) -> str:
+        ends = " to ".join(dict.fromkeys(format_number(value) for value in (own["effect"].min(), own["effect"].max())))
+        return f"{ends}; " + ", ".join(f"{word} {count}" for word, count in own["word"].value_counts().items())
+
+    each = {key: told(own) for key, own in verdicts.groupby(["question", "way"], sort=False)}
+    rows = {
+        way.title: {
+            "groups": verdicts.loc[verdicts["way"] == name, "communities"].mean(),
+            **{question: each[question, name] for question in PARTITION_QUESTIONS},
+        }
+        for name, way in WAYS.items()
+    }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("found").reset_index()
