@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 SEEDS = 10
+SILENCED = ("mnist-10k", "fashion-mnist-10k")  # where modularity was pushed, communities were silenced, too
 FALLEN = 0.1  # of Q, from which on something was pushed away
 VGG: Mapping[str, Any] = {  # as in the second study of architectures
     "dataset": "cifar10-10k",
@@ -217,18 +218,18 @@ def pushed_trials(datasets: Sequence[str] | None = None, seeds: int | None = Non
     """Networks of the experiment on cause whose modularity was pushed, with true labels, to be silenced as well.
 
     Args:
-        datasets: names of data sets; None takes MNIST, which has all coefficients.
+        datasets: names of data sets; None takes MNIST and Fashion-MNIST.
         seeds: networks of each coefficient; None takes ten.
 
     Returns:
         Seed by seed; `condition` is "none" or the penalty, such as "modularity:-0.3".
 
     Examples:
-        >>> trials = pushed_trials(seeds=1)
+        >>> trials = pushed_trials(["mnist-10k"], seeds=1)
         >>> len(trials), trials[0].condition, trials[1].condition
         (11, 'none', 'modularity:-3')
     """
-    found = cause_trials(["mnist-10k"] if datasets is None else datasets, SEEDS if seeds is None else seeds)
+    found = cause_trials(SILENCED if datasets is None else datasets, SEEDS if seeds is None else seeds)
     wanted = [one for one in found if one.run.labels == "true" and one.condition in ("none", "modularity")]
     return [replace(one, condition=one.run.penalty or "none") for one in wanted]
 
@@ -237,7 +238,7 @@ def class_group_trials(datasets: Sequence[str] | None = None, seeds: int | None 
     """Networks whose neurons are silenced by the class that they prefer: the fully connected ones of both experiments.
 
     Args:
-        datasets: names of data sets; None takes those of the book, and of pushed networks MNIST.
+        datasets: names of data sets; None takes those of the book, and of pushed networks MNIST alone.
         seeds: networks of each kind; None takes ten.
 
     Returns:
@@ -248,7 +249,8 @@ def class_group_trials(datasets: Sequence[str] | None = None, seeds: int | None 
         130
     """
     free = [one for one in lesion_trials(datasets, seeds) if one.condition == "none"]
-    return free + [one for one in pushed_trials(datasets, seeds) if one.condition != "none"]
+    pushed = pushed_trials(SILENCED[:1] if datasets is None else datasets, seeds)
+    return free + [one for one in pushed if one.condition != "none"]
 
 
 # Seconds of one processor that silencing takes, and what convolutions train longer.

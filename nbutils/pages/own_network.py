@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 REFERENCES = "chance, architecture and noise make"
+GUESSED = "standardised over these images"  # how inputs are told that no mean and deviation were given for
 COLOURS = ("#3b82c4", "#d97a1a", "#2a9d6f", "#a35cc4", "#c8463c", "#b08d2f", "#4aa8b5", "#8c6d5a")
 KINDS = (("untrained", "#d97a1a", "untrained twins"), ("noise", GREY, "the network on noise"))
 TITLES = {
@@ -117,6 +118,8 @@ def show_found(found: Measured) -> Html:
     accuracy = "" if about["accuracy"] is None else f" Accuracy on these images: {about['accuracy']:.3f}."
     if accuracy and about.get("outputs", about["classes"]) > about["classes"]:
         accuracy += f" It has {about['outputs']:,} outputs, the labels {about['classes']} classes: are they the same?"
+    if accuracy and about.get("weights") and about["inputs"].startswith(GUESSED):
+        accuracy += f" Inputs were {GUESSED}: if training prepared them otherwise, give --mean and --std."
     return callout(title, f"{text}{accuracy}", "supported" if excess["word"] == "above" else "inconclusive")
 
 
@@ -124,7 +127,7 @@ def show_layers(found: Measured) -> Html:
     """The layers that were considered, and why each was taken or not, folded."""
     columns = ["name", "kind", "neurons", "why"]
     table = show_table(found.layers[columns], "Layers in the order in which they run.", names=columns)
-    return fold(f"{len(found.layers)} layers, in the order in which they run", table)
+    return fold(f"{len(found.layers)} layer{'s'[: len(found.layers) > 1]}, in the order in which they run", table)
 
 
 def layers_figure(found: Measured) -> Figure:

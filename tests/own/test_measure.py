@@ -319,6 +319,16 @@ def test_the_box_says_what_the_word_says(found):
     assert "not shown to be more than chance, architecture and noise make" in own_network.show_found(other).text
     below = own_network.show_found(replace(found, table=found.table.assign(word="below"))).text
     assert "less than chance, architecture and noise make" in below
+    assert "give --mean and --std" not in below
+    guessed = {
+        **found.about,
+        "weights": "mine.pt",
+        "accuracy": 0.5,
+        "inputs": f"{own_network.GUESSED}, channel by channel",
+    }
+    assert "give --mean and --std" in own_network.show_found(replace(found, about=guessed)).text
+    one = replace(found, layers=found.layers.head(1))
+    assert "<summary>1 layer, in the order" in own_network.show_layers(one).text
     many = replace(found, layers=pd.concat([found.layers] * 12, ignore_index=True))
     assert f"<summary>{len(many.layers)} layers, in the order" in own_network.show_layers(many).text
     costs = own_network.show_costs(found).text

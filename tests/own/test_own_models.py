@@ -20,6 +20,7 @@ from torch.nn.utils import prune
 from nbutils.capturing.hooks import capture_activations
 from nbutils.own.images import StoredRows, as_inputs, chosen_examples, expected, load_images, noise_like
 from nbutils.own.models import as_module, draws_all, load_factory, load_weights, untrained_twin
+from nbutils.pages.own_network import GUESSED
 from nbutils.runs.models import build_model
 
 FACTORY = """
@@ -220,6 +221,7 @@ def test_inputs_as_a_network_takes_them(rng):
     assert scaled.numpy() == pytest.approx((images / 255 - 0.5) / 0.25, abs=1e-5)
     assert how == "minus the mean and divided by the deviation that were given"
     standard, how = as_inputs(mlp, images)
+    assert how.startswith(GUESSED), "what the page looks for"
     assert standard.shape == (30, 12)
     assert how.endswith("; in a row")
     assert standard.reshape(30, 3, 4).mean(dim=(0, 2)).abs().max() < 1e-5
