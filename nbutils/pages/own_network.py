@@ -112,7 +112,7 @@ def show_found(found: Measured) -> Html:
     else:
         less = excess["word"] == "below"
         title = f"This network's communities are {'less than' if less else 'not shown to be more than'} {REFERENCES}"
-        text += "."
+        text += f"; luck alone makes one network in {about['twins'] + 2} the lowest." if less else "."
     if left_out := about.get("left_out"):
         text += f" Left out, for they could not be measured: {', '.join(left_out)}."
     accuracy = "" if about["accuracy"] is None else f" Accuracy on these images: {about['accuracy']:.3f}."

@@ -319,6 +319,8 @@ def test_the_box_says_what_the_word_says(found):
     assert "not shown to be more than chance, architecture and noise make" in own_network.show_found(other).text
     below = own_network.show_found(replace(found, table=found.table.assign(word="below"))).text
     assert "less than chance, architecture and noise make" in below
+    assert f"luck alone makes one network in {found.about['twins'] + 2} the lowest" in below
+    assert "luck" not in own_network.show_found(other).text
     assert "give --mean and --std" not in below
     guessed = {
         **found.about,
