@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from nbutils.experiments.control_sets import clustered, large_communities
+from nbutils.experiments.elsewhere import CHOICES
 from nbutils.experiments.lesions import (
     CLASS_QUESTIONS,
     FULLY_CONNECTED,
@@ -93,15 +94,13 @@ def _tree(fired: np.ndarray) -> Sequence[np.ndarray]:
 
 
 USUAL = "usual"
-# Name in a table -> how groups are found; but for the clusters, the choices of `nbutils.experiments.elsewhere.CHOICES`.
+# Name in a table -> how groups are found; the usual graph, every other choice that Q was measured under, and clusters.
 WAYS: Mapping[str, Way] = {
     USUAL: Way("as above", _graph()),
-    "sparse": Way("density 2 %", _graph(density=0.02)),
-    "dense": Way("density 10 %", _graph(density=0.1)),
-    "coarse": Way("resolution 0.5", _graph(resolution=0.5)),
-    "fine": Way("resolution 2", _graph(resolution=2.0)),
-    "positive": Way("firing at any activation above 0", _graph(), lambda look: look.positive),
-    "training": Way("on training images", _graph(), training=True),
+    **{
+        name: Way(one.title, _graph(one.spec.density, one.spec.resolution), one.fired, one.training)
+        for name, one in CHOICES.items()
+    },
     "tree": Way("hierarchical clustering, no graph", _tree),
 }
 PARTITION_DIGEST = digest_of(
