@@ -133,3 +133,28 @@ def test_an_ignored_signal_stays_ignored(tmp_path):
     code += "with one_interrupt():\n    os.kill(os.getpid(), signal.SIGHUP)\nprint('still here')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "still here\n", done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_inside_a_callback_is_not_lost(number, tmp_path):
+    """The interpreter prints and drops what a callback raises; the work would go on as if nobody had asked."""
+    code = f"""
+import os, time, weakref
+from nbutils.support.interrupts import *
+class Thing: pass
+def callback(_):
+    os.kill(os.getpid(), {number:d})
+    time.sleep(0.01)
+thing = Thing()
+reference = weakref.ref(thing, callback)
+try:
+    with one_interrupt():
+        del thing
+        time.sleep(30)
+except KeyboardInterrupt as reason:
+    raise SystemExit(stopped(reason))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=25)
+    assert done.returncode == 128 + number, done.stderr
+    assert done.stderr.strip().endswith("everything finished so far is kept")
+    assert "ignored" not in done.stderr
