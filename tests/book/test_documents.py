@@ -19,6 +19,7 @@ from nbutils.second.candidates import CANDIDATES
 from nbutils.sweeps.grid import load_sweep, read_sweep_file
 
 ROOT = Path(__file__).resolve().parents[2]
+CLI = ROOT / "nbutils/cli.py"
 COMMANDS = ("run", "pages", "runs", "glance", "data", "study", "replicate", "sweep", "results", "report", "portable")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").rglob("*.md"))]
 DOCUMENTS = [d for d in DOCUMENTS if "_build" not in d.parts]
@@ -68,6 +69,14 @@ def test_commands_in_documents_are_understood(path):
             _parser().parse_args(words)
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     assert set(re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE)) <= targets
+
+
+def test_what_commands_write_by_default_is_no_part_of_the_project():
+    """A notebook in `replication/` made the style check of `make test` fail."""
+    helps = re.findall(r'"--(?:into|output)".*help="(?:folder|file)[^"]*\(default: ([^)/]+)', CLI.read_text("utf-8"))
+    assert {"replication", "measured", "experiments", "lesions.parquet", "runs"} <= set(helps)
+    ignored = subprocess.run(["git", "check-ignore", *[f"{name}/x" for name in helps]], cwd=ROOT, capture_output=True)
+    assert ignored.stdout.decode().split() == [f"{name}/x" for name in helps if name != "book"]
 
 
 def test_sweeps_in_the_documents_are_sweeps(tmp_path):
