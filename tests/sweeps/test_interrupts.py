@@ -139,8 +139,9 @@ def test_an_ignored_signal_stays_ignored(tmp_path):
 def test_an_interrupt_inside_a_callback_is_not_lost(number, tmp_path):
     """The interpreter prints and drops what a callback raises; the work would go on as if nobody had asked."""
     code = f"""
-import os, time, weakref
+import os, signal, time, weakref
 from nbutils.support.interrupts import *
+signal.signal({number:d}, signal.default_int_handler)  # a shell's background jobs ignore Ctrl-C
 class Thing: pass
 def callback(_):
     os.kill(os.getpid(), {number:d})
