@@ -238,7 +238,7 @@ def class_group_trials(datasets: Sequence[str] | None = None, seeds: int | None 
     """Networks whose neurons are silenced by the class that they prefer: the fully connected ones of both experiments.
 
     Args:
-        datasets: names of data sets; None takes those of the book, and of pushed networks MNIST alone.
+        datasets: names of data sets; None takes those of the book; of pushed networks, those of `SILENCED`.
         seeds: networks of each kind; None takes ten.
 
     Returns:
@@ -246,10 +246,10 @@ def class_group_trials(datasets: Sequence[str] | None = None, seeds: int | None 
 
     Examples:
         >>> len(class_group_trials())
-        130
+        230
     """
     free = [one for one in lesion_trials(datasets, seeds) if one.condition == "none"]
-    pushed = pushed_trials(SILENCED[:1] if datasets is None else datasets, seeds)
+    pushed = pushed_trials(datasets, seeds)
     return free + [one for one in pushed if one.condition != "none"]
 
 

@@ -463,7 +463,7 @@ def test_class_groups_of_the_networks_of_both_experiments():
     assert [one.condition for one in own[:31]] == ["none"] * 30 + ["modularity:-3"]
     assert {one.settings for one in own} == {
         *(one.settings for one in lesion_trials() if one.condition == "none"),
-        *(one.settings for one in pushed_trials(["mnist-10k"])),
+        *(one.settings for one in pushed_trials()),
     }
 
 

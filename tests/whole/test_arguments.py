@@ -116,7 +116,9 @@ def figure() -> Figure:
 
 
 def network() -> nn.Module:
-    return nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+    model = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+    model[0].bias.data = torch.tensor([-1.0, 0.5, 1.0])  # of both signs, or images of zeros pass the ReLU unchanged
+    return model
 
 
 SERIES = pd.DataFrame(
