@@ -131,6 +131,7 @@ RULES = {"optimiser": OPTIMISERS, "schedule": SCHEDULES, "clipping": CLIPPINGS, 
 # Words that mean the same in every notebook.
 KINDS = {
     "data set": Kind((KNOWN,), lambda name: [name]),
+    "data set or none": Kind((AfterValidator(lambda name: known_dataset(name) if name else name),), split_names),
     "data set, here or not": Kind((KNOWN,), lambda name: [name], here=False),
     "data sets, here or not": Kind((NAMES,), lambda names: split_names(names) or [*DATASETS], here=False),
     "data sets": Kind((SOME, NAMES), split_names),
