@@ -444,7 +444,6 @@ GIVEN = [
     ("trained_your_way", {"schedule": "powr:2:1"}, "received 'powr:2:1'"),
     ("trained_your_way", {"penalty": "modularity"}, "penalty must be"),
     ("trained_your_way", {"start_from": "mnsit"}, "start_from: dataset must be one of"),
-    ("trained_your_way", {"weight_decay": 0.1, "optimiser": "sgd:0.9"}, "weight_decay must be 0 with optimiser"),
     ("trained_your_way", {"dropout": 1.0}, "dropout: input should be less than 1, received 1.0"),
     ("watch_training", {"snapshots": 0}, "snapshots: input should be greater than or equal to 1"),
     ("h1_communities", {"source": "tabels"}, "source must be 'live', 'tables' or 'mixed', received 'tabels'"),
