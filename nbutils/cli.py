@@ -266,14 +266,16 @@ def add_experiment_command(commands: argparse._SubParsersAction) -> None:
         "each against one reference) or cause (communities and entropy pushed up and down), with a row for each "
         "network; early (the first two epochs), with a row for each step; lesions (communities silenced, and sets "
         "of neurons that are alike), pushed (the same where modularity was pushed), class-groups (neurons by the "
-        "class that they prefer) and partitions (groups found in other ways), with a row for each set; "
+        "class that they prefer) and partitions (groups found in other ways), with a row for each set; class-losses "
+        "(what every class loses with a community), with a row for each class; "
         "pruning (weights removed by several rules, and the rest trained further), with a row for each state; "
         "planted (tasks whose modules are known), with a row for each construction; sparse and sparse-full (units "
         "that may stand for motifs), with a row for each look. The table is written while networks finish, and "
         "what it holds is kept: it can be stopped at any time and goes on where it stopped.",
     )
     known = (
-        "conditions, cause, early, lesions, pushed, class-groups, partitions, pruning, planted, sparse or sparse-full"
+        "conditions, cause, early, lesions, pushed, class-groups, class-losses, partitions, pruning, planted, sparse "
+        "or sparse-full"
     )
     experiment.add_argument("experiment", help=known)
     experiment.add_argument("--datasets", nargs="+", metavar="NAME", help="default: those of the book")

@@ -13,11 +13,17 @@ from typing import Any
 from nbutils.experiments.causes import cause_rows, cause_trials
 from nbutils.experiments.conditions import condition_trials
 from nbutils.experiments.early import early_rows, early_seconds, early_trials
-from nbutils.experiments.lesions import class_group_trials, lesion_seconds, lesion_trials, pushed_trials
+from nbutils.experiments.lesions import (
+    class_group_trials,
+    class_loss_trials,
+    lesion_seconds,
+    lesion_trials,
+    pushed_trials,
+)
 from nbutils.experiments.other_partitions import partition_rows, partition_seconds, partition_trials
 from nbutils.experiments.planted import planted_cases, planted_rows, planted_seconds
 from nbutils.experiments.pruning import pruning_rows, pruning_seconds, pruning_trials
-from nbutils.experiments.silenced_sets import class_group_rows, lesion_rows
+from nbutils.experiments.silenced_sets import class_group_rows, class_loss_rows, lesion_rows
 from nbutils.experiments.sparse import full_cases, full_rows, sparse_cases, sparse_rows, sparse_seconds
 from nbutils.experiments.trials import trial_rows, trial_seconds
 from nbutils.study.cases import Case, Rows
@@ -50,6 +56,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "lesions": Experiment(lesion_trials, lesion_rows, lesion_seconds),
     "pushed": Experiment(pushed_trials, lesion_rows, lesion_seconds),
     "class-groups": Experiment(class_group_trials, class_group_rows, lesion_seconds),
+    "class-losses": Experiment(class_loss_trials, class_loss_rows, lesion_seconds),
     "partitions": Experiment(partition_trials, partition_rows, partition_seconds),
     "pruning": Experiment(pruning_trials, pruning_rows, pruning_seconds),
     "planted": Experiment(planted_cases, planted_rows, planted_seconds),

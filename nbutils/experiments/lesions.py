@@ -28,6 +28,8 @@ __all__ = [
     "LesionQuestion",
     "LesionRules",
     "class_group_trials",
+    "class_loss_matrix",
+    "class_loss_trials",
     "lesion_seconds",
     "lesion_trials",
     "lesion_verdicts",
@@ -253,6 +255,20 @@ def class_group_trials(datasets: Sequence[str] | None = None, seeds: int | None 
     return free + [one for one in pushed if one.condition != "none"]
 
 
+def class_loss_trials(datasets: Sequence[str] | None = None, seeds: int | None = None) -> list[Trial]:
+    """Networks of which it is told what every class loses with a community: the fully connected ones of *lesions*.
+
+    Args:
+        datasets: names of data sets; None takes those of the book.
+        seeds: networks on each; None takes ten.
+
+    Examples:
+        >>> len(class_loss_trials()), len(class_loss_trials(["digits"], seeds=2))
+        (30, 2)
+    """
+    return [one for one in lesion_trials(datasets, seeds) if one.condition == "none"]
+
+
 # Seconds of one processor that silencing takes, and what convolutions train longer.
 FULLY_CONNECTED, CONVOLUTIONAL = 15.0, 600.0
 
@@ -439,6 +455,26 @@ def ways_to_silence(table: pd.DataFrame) -> pd.DataFrame:
     told["question"] = list(first["question"])
     told |= {way: found["effect"].map(format_number) + ", " + found["word"] for way, found in each.items()}
     return pd.DataFrame(told)
+
+
+def class_loss_matrix(table: pd.DataFrame, kind: str = "community") -> pd.DataFrame:
+    """Mean losses by preferred class (rows) and class (columns): of communities of a network, then of networks.
+
+    Args:
+        table: of the experiment *class-losses*, networks of one data set.
+        kind: of sets.
+
+    Returns:
+        Losses in shares of accuracy; no row for a class that no community prefers.
+
+    Examples:
+        >>> rows = pd.DataFrame({"preferred": 0, "class": [0, 1], "loss": [0.9, 0.1], "kind": "community"})
+        >>> class_loss_matrix(rows.assign(seed=0, degenerate=0.0, reason="")).to_numpy().tolist()
+        [[0.9, 0.1]]
+    """
+    sound = sound_trials(table)
+    own = sound[sound["kind"] == kind].groupby(["seed", "preferred", "class"])["loss"].mean()
+    return own.groupby(["preferred", "class"]).mean().unstack()
 
 
 def _row(differences: pd.DataFrame, threshold: float, rules: LesionRules) -> dict[str, float]:

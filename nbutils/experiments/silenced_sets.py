@@ -39,6 +39,8 @@ __all__ = [
     "Subject",
     "class_group_rows",
     "class_groups",
+    "class_loss_rows",
+    "class_losses",
     "class_members",
     "control_sets",
     "cut_to_class_group",
@@ -360,6 +362,39 @@ def same_size_rows(subject: Subject, unpushed: Subject, rules: LesionRules = LES
                 found = _averaged(one, [(pair[side], name) for pair in pairs], {}, name, "zero")
                 rows.append({"kind": kind, "number": name, "silence": "zero", **found})
     return rows
+
+
+def class_losses(subject: Subject, rules: LesionRules = LESION_RULES) -> list[dict[str, Any]]:
+    """What accuracy on each class loses when a large community is silenced to 0, and when sets like it are.
+
+    Args:
+        subject: the network.
+        rules: the least size of a community, and how many draws of random sets.
+
+    Returns:
+        A row per community, kind of set and class: `number` of the community; `kind`, "community", "matched" in layer,
+        rate and selectivity (left out where too few neurons are left), or "random", the mean over draws; `size`;
+        `preferred`, the class on which the community fires most; `class`; and `loss`, below 0 where accuracy grows.
+    """
+    rng, rows = np.random.default_rng(subject.look.seed), []
+    for number, (chosen, preferred) in enumerate(_with_classes(subject.look.fired, subject.look.labels, rules)):
+        sets = control_sets(subject, chosen, preferred, [], rng, rules)
+        for kind in ("community", "matched", "random"):
+            if kind in sets:
+                losses = np.mean([subject.losses(one) for one, _ in sets[kind]], axis=0)
+                known = {"number": number, "kind": kind, "size": len(chosen), "preferred": preferred}
+                each = zip(subject.accuracy.classes.tolist(), losses.tolist(), strict=True)
+                rows += [known | {"class": name, "loss": loss} for name, loss in each]
+    return rows
+
+
+def class_loss_rows(trial: Trial) -> list[dict[str, Any]]:
+    """The same of a network, trained where the store lacks it.
+
+    Args:
+        trial: one network.
+    """
+    return lesion_rows(trial, class_losses)
 
 
 def class_group_rows(trial: Trial) -> list[dict[str, Any]]:

@@ -102,6 +102,7 @@ def test_an_experiment_is_known_by_name():
         "lesions",
         "pushed",
         "class-groups",
+        "class-losses",
         "partitions",
         "pruning",
         "planted",

@@ -29,6 +29,8 @@ from nbutils.experiments.lesions import (
     VGG,
     LesionRules,
     class_group_trials,
+    class_loss_matrix,
+    class_loss_trials,
     lesion_trials,
     lesion_verdicts,
     network_means,
@@ -44,6 +46,8 @@ from nbutils.experiments.silenced_sets import (
     Subject,
     class_group_rows,
     class_groups,
+    class_loss_rows,
+    class_losses,
     control_sets,
     lesion_rows,
     same_size_rows,
@@ -405,6 +409,28 @@ def test_a_community_is_held_against_its_counterpart(rng):
     assert sets["shuffle"][0][0].tolist() == list(range(9))
     assert set(sets["cut"][0][0]) < set(range(10))
     assert {row["kind"] for row in set_rows(subject)} >= {"whole", "community", "cut", "shuffle", "unit"}
+
+
+def test_what_every_class_loses_with_a_planted_community():
+    """Each of two communities is all that one class is read from; what is lost is the same as in the other table."""
+    subject = planted_subject()
+    rows = pd.DataFrame(class_losses(subject)).assign(seed=0, reason="", degenerate=0.0)
+    assert class_loss_matrix(rows).to_numpy().tolist() == [[1, 0], [0, 1]]
+    assert (rows.groupby(["number", "kind"])["class"].nunique() == 2).all()
+    known = pd.DataFrame(set_rows(subject)).query("silence == 'zero' and kind == 'community'").set_index("number")
+    own = rows[(rows["kind"] == "community") & (rows["class"] == rows["preferred"])].set_index("number")
+    assert own["loss"].to_dict() == known["loss_preferred"].to_dict()
+
+
+def test_losses_by_class_of_the_networks_of_the_experiment():
+    assert {one.settings for one in class_loss_trials()} == {
+        one.settings for one in lesion_trials() if one.condition == "none"
+    }
+    trial = class_loss_trials(["digits"], 1)[0]
+    trial = replace(trial, run=trial.run.model_copy(update={"epochs": 2, "model": "mlp:96-48"}))
+    table = pd.DataFrame(class_loss_rows(trial))
+    assert {"accuracy", "degenerate", "loss", "preferred", "class"} <= set(table)
+    assert table["loss"].between(-1, 1).all()
 
 
 def test_class_groups_are_made_without_the_graph():
