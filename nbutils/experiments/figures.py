@@ -22,6 +22,7 @@ from nbutils.runs.pruning import PRUNINGS
 from nbutils.support.display import figure_style
 
 __all__ = [
+    "class_losses_figure",
     "dose_figure",
     "early_figure",
     "effects_figure",
@@ -295,6 +296,29 @@ def _dots(ax: Axes, row: int, values: np.ndarray, colour: str) -> None:
     if len(values) > 1:
         ax.hlines(row - 0.12, *t_interval(values), color=colour, lw=2)
         ax.scatter(values.mean(), row - 0.12, color=colour, s=22, zorder=3)
+
+
+def class_losses_figure(matrices: Mapping[str, pd.DataFrame]) -> Figure:
+    """What every class loses (columns) with a community that prefers a class (rows): a panel per data set.
+
+    Args:
+        matrices: title of a panel -> mean losses by the names of classes, NaN where no community prefers a class.
+    """
+    with figure_style():
+        size = (WIDTH, 0.34 * WIDTH + 0.9)
+        fig, axes = plt.subplots(1, len(matrices), figsize=size, squeeze=False, layout="constrained")
+        for ax, (title, matrix) in zip(axes[0], matrices.items(), strict=True):
+            drawn = ax.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1)
+            ax.set_facecolor(OPEN)  # of rows that are not there
+            ax.grid(visible=False)
+            ax.set_xticks(range(len(matrix.columns)), matrix.columns, rotation=90)
+            ax.set_yticks(range(len(matrix)), matrix.index)
+            ax.set_title(title, fontsize=9.5)
+            ax.tick_params(labelsize=8, length=0)
+        fig.colorbar(drawn, ax=axes[0].tolist(), label="loss of accuracy", shrink=0.7)
+        axes[0][0].set_ylabel("preferred by the community", fontsize=9)
+        plt.close(fig)
+    return fig
 
 
 CONDITION_LINES = {"MT": "#3b82c4", "ST": "#d97a1a", "L1": "#a35cc4", "KL": "#2a9d6f", "none": "#8a8f98"}

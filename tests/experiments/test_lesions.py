@@ -20,7 +20,7 @@ from nbutils.experiments.control_sets import (
     random_set,
     unit_pairs,
 )
-from nbutils.experiments.figures import sets_figure
+from nbutils.experiments.figures import class_losses_figure, sets_figure
 from nbutils.experiments.lesions import (
     CLASS_QUESTIONS,
     KINDS,
@@ -418,6 +418,8 @@ def test_what_every_class_loses_with_a_planted_community():
     assert class_loss_matrix(rows).to_numpy().tolist() == [[1, 0], [0, 1]]
     assert (rows.groupby(["number", "kind"])["class"].nunique() == 2).all()
     known = pd.DataFrame(set_rows(subject)).query("silence == 'zero' and kind == 'community'").set_index("number")
+    drawn = class_losses_figure({"planted": class_loss_matrix(rows).set_axis(["a", "b"])})
+    assert drawn.axes[0].images[0].get_array().tolist() == [[1, 0], [0, 1]]
     own = rows[(rows["kind"] == "community") & (rows["class"] == rows["preferred"])].set_index("number")
     assert own["loss"].to_dict() == known["loss_preferred"].to_dict()
 
