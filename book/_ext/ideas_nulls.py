@@ -71,21 +71,22 @@ def nulls_picture() -> str:
         rows = (
             f"a neuron fires on {images:g} images,",
             f"{own:.1f} of them in its own class;",
-            f"twins fire together on {twins:.1f}",
+            f"partners fire together on {twins:.1f}",
         )
         panels.append(drawing.panel(216, 200, _raster(fired), drawing.lines(0, 156, rows), title=name))
     (_, _, real), (_, own_shifted, shifted), (_, own_shuffled, shuffled) = facts.values()
     caption = (
-        "<strong>What a null model keeps, it explains.</strong> Eight neurons in four pairs of twins on 24 images; the "
+        "<strong>What a null model keeps, it explains.</strong> Eight neurons in four pairs on 24 images; the "
         "upper four neurons prefer class A, the lower four B. The <em>circular shift</em> turns every row by an amount "
-        f"of its own: how often a neuron fires stays, and class ({own_shifted:.1f} of {OWN} left in its own) and twins "
-        f"({shifted:.1f} of {real:.0f} images together) go. The <em>within-class shuffle</em> deals every row anew "
-        f"inside each class: class stays ({own_shuffled:.0f} of {OWN}), and twins keep the {shuffled:.1f} images that "
+        f"of its own: how often a neuron fires stays; class goes ({own_shifted:.1f} of {OWN + OTHER} images in its "
+        f"own, where luck puts {(OWN + OTHER) / 2:g}), and so do partners ({shifted:.1f} of {real:.0f} images "
+        f"together). The <em>within-class shuffle</em> deals every row anew inside each class: class stays "
+        f"({own_shuffled:.0f} of {OWN + OTHER}), and partners keep the {shuffled:.1f} images that "
         "a common class brings them together on. What is beyond that is firing together for another reason than "
         "class. Firing is made up."
     )
     told = "; ".join(
-        f"{name}: {own:.1f} images in the own class, twins together on {twins:.1f}"
+        f"{name}: {own:.1f} images in the own class, partners together on {twins:.1f}"
         for name, (_, own, twins) in facts.items()
     )
     alt = (

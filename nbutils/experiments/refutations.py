@@ -283,8 +283,8 @@ def spans(far: pd.DataFrame, where: Mapping[tuple[str, str], str], penalty: str 
     """
     told = []
     for key, own in far[far["penalty"] == penalty].dropna(subset="dose").groupby(GROUP, sort=False):
-        ends = pd.concat([own["before"], own["after"]])
-        told.append(f"{where[key]} from {ends.min():.2f} to {ends.max():.2f}")
+        ends, before = pd.concat([own["before"], own["after"]]), own["before"].mean()
+        told.append(f"{where[key]} from {ends.min():.2f} to {ends.max():.2f} ({before:.2f} without a penalty)")
     return "; ".join(told)
 
 

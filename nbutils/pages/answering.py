@@ -423,7 +423,9 @@ def show_memorising(found: Found) -> Html:
         "Four panels of curves over epochs: modularity, two entropies, training accuracy.",
     )
     columns = ["measure", "ρ with training accuracy, mean", "lowest", "highest"]
-    table = show_table(pd.DataFrame(rows, columns=columns), "Within networks, trained epochs.", digits=2)
+    table = show_table(
+        pd.DataFrame(rows, columns=columns), "Within networks that learn random labels, trained epochs.", digits=2
+    )
     return Html(figure.text + table.text, f"{figure!r}\n{table!r}")
 
 

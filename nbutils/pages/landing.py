@@ -52,7 +52,8 @@ def answer_text(found: Sequence[Found]) -> str:
 SENTENCES = """\
 1. **{headline_1}** On {names} the graph of a trained network is more modular than firing rates alone would make it,
    by {chance}. Training adds {training} of that ({training_words}). Once neurons that prefer the same true and
-   predicted class are allowed for, {beyond} is left, beside {untrained} before training.
+   predicted class are allowed for, {beyond} is left, beside {untrained} before training; groups that run across
+   classes this does not see.
 2. **{headline_2}** Among networks with clean labels and different settings, its rank correlation with accuracy is {q}
    ({q_words}).
 3. **{headline_3}** For the paper's binned entropy that correlation is {binned} ({binned_words}), for the joint entropy
@@ -61,7 +62,7 @@ SENTENCES = """\
    ({added_words}), the entropies {entropies} ({entropies_words}); of all {count} measures the strongest is *{first}*,
    with a rank correlation of {strength}.
 5. **{headline_5}** The area under the curve for "a quarter or more of the labels are wrong" is {noise} for modularity
-   on average, and {least} on {hardest}; {many} of {tried} measures reach {noticed} or more."""
+   on average, and {least} on {hardest}; of {tried} measures that can be asked this {many} reach {noticed} or more."""
 # Opening of each sentence: where all data sets say "supported", where none does, where some do.
 HEADLINES = {
     "q": (
@@ -134,7 +135,9 @@ def _headlines(studies: Sequence[Found], noise: pd.Series) -> dict[str, str]:
         return HEADLINES[kind][0 if count == len(found) > 0 else 1 if not count else 2]
 
     more = [one for one in studies if any(a.amended_word == "supported" for a in _answers([one], BEYOND))]
-    seen = f", mostly about classes; on {_names(more)} something is left beyond these" if more else CLASSES
+    left = [_untrained_remainder(one) - one.answers[BEYOND].estimate.value for one in more]
+    since = ", less than before training" if left and min(left) > 0 else ""
+    seen = f", mostly about classes; on {_names(more)} something is left beyond these{since}" if more else CLASSES
     there = 0 < chance.count("supported") == len(chance)
     return {
         "headline_1": f"Communities are there{seen if there and len(more) < len(beyond) else ''}.",

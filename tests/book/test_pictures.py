@@ -200,7 +200,7 @@ def test_null_models_keep_what_the_picture_says(drawn):
     for null in (shifted, shuffled):
         together = [int((null[:, i] & null[:, j]).sum()) for i, j in ((0, 1), (2, 3), (4, 5), (6, 7))]
         own = [int(null[labels == n // 4, n].sum()) for n in range(8)]
-        assert f"{sum(own) / 8:.1f} of them in its own class; twins fire together on {sum(together) / 4:.1f}" in text
+        assert f"{sum(own) / 8:.1f} of them in its own class; partners fire together on {sum(together) / 4:.1f}" in text
 
 
 # --- permuted runs

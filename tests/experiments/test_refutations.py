@@ -127,7 +127,7 @@ def test_accuracy_held_equal_where_it_does_not_follow(cause_world):
     assert (down["before"], down["after"], up["after"]) == pytest.approx((0.6, 0.35, 0.85), abs=0.02)
     assert (far["low"] > -0.01).all()
     assert (far["high"] < 0.01).all()
-    assert spans(far.reset_index(), WHERE).startswith(f"A from {down['after']:.2f} to {up['after']:.2f}; B from 0.")
+    assert spans(far.reset_index(), WHERE).startswith(f"A from {down['after']:.2f} to {up['after']:.2f} (0.6")
 
 
 def test_accuracy_held_equal_where_it_follows(cause_world):
