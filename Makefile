@@ -29,7 +29,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR: # a book that failed the strict build must not look up to date
-.PHONY: help environment book test test-all lab sweep study replicate bench runs glance sums house pictures clean
+.PHONY: help environment book test test-all lab sweep study replicate bench runs glance sums house pictures site clean
 
 help: ## list commands and options
 	@echo "Commands:"
@@ -87,6 +87,14 @@ house: .venv/ready ## draw the rooms of the package, and write the ten-point loo
 
 pictures: .venv/ready ## measure again what the pictures of networks show (book/_ext/pictures.json)
 	@$(PY) book/_ext/hero.py
+
+site: .venv/ready ## build the book and copy it into the folder INTO, a static site for any web space
+	@test -n "$(INTO)" || { echo "INTO must be the folder that the site goes to, as in make site INTO=../site" >&2; exit 2; }
+	@$(MAKE) --no-print-directory book
+	@mkdir -p "$(INTO)"
+	@cp -R $(dir $(HTML)). "$(INTO)"
+	@touch "$(INTO)/.nojekyll" # some hosts leave out folders that begin with an underscore
+	@echo "The site is in $(INTO)."
 
 clean: ## remove the built book and executed pages (runs stay in the store)
 	rm -rf book/_build book/pages _build

@@ -51,7 +51,7 @@ RUNS = (
     ("runs", "true", "true labels, epoch by epoch"),
     ("runs", "mixed:0.5", "half of the labels redrawn, epoch by epoch"),
     ("runs", "random", "random labels, epoch by epoch"),
-    ("memorising", "random", "random labels until they are learned by heart"),
+    ("memorising", "random", "random labels until they are memorised"),
 )
 SETTINGS = {
     "examples": "training images",

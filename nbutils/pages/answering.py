@@ -416,7 +416,9 @@ def show_memorising(found: Found) -> Html:
     rho = memorising_rho(found)
     rows = [(called, *(rho[name].agg(how) for how in ("mean", "min", "max"))) for name, called in OURS.items()]
     epochs = networks["last_epoch"]
-    caption = f"{len(networks)} networks that learn random labels, for {epochs.min():.0f} to {epochs.max():.0f} epochs"
+    least, most = int(epochs.min()), int(epochs.max())
+    span = f"{least} epochs" if least == most else f"{least} to {most} epochs"
+    caption = f"{len(networks)} networks that learn random labels, for {span}"
     figure = show(
         course_figure(found, networks),
         f"{caption}: curves over the epochs. Same tables.",

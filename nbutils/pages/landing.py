@@ -18,7 +18,7 @@ from nbutils.study.conclusions import active_sentence, active_verdicts
 from nbutils.study.hypotheses import MAIN_TESTS, Evidence, headline, is_prespecified
 from nbutils.study.results import Results
 from nbutils.study.study import NOISE_SEEDS
-from nbutils.support.display import GREY, INK, STYLE, format_number, in_markdown
+from nbutils.support.display import GREY, INK, STYLE, format_number, in_markdown, interval_text
 from nbutils.support.files import replace_file
 
 __all__ = ["FIGURE", "PLACES", "answer_text", "check_place", "glance_text", "write_answer", "write_glance"]
@@ -198,15 +198,18 @@ def _cell(one: Found, question: str) -> str:
     if question not in one.answers:
         return "–"
     answer = one.answers[question]
-    amended = f" (amended: {answer.amended_word})" if answer.amended_word != answer.word else ""
-    return f"**{answer.word}** {format_number(answer.estimate.value, digits_of(answer.question))}{amended}"
+    amended = f"; amended: {answer.amended_word}" if answer.amended_word != answer.word else ""
+    found, mark = answer.estimate, "\u00a0●" if answer.confirmatory else ""
+    told = interval_text(found.value, found.low, found.high, digits_of(answer.question))
+    return f"**{answer.word}**{mark} {told}{amended}"
 
 
 def _source(studies: Sequence[Found]) -> str:
     networks = sum(len(one.tables.networks) for one in studies)
     commits = sorted({commit for one in studies for commit in one.tables.networks["commit"]})
     return (
-        f"Estimates and words by rules fixed beforehand; {networks:,} networks, trained at commit "
+        "Words by rules fixed beforehand, estimates with 95 % intervals; ● confirmatory, on data that had led to none "
+        f"of the rules. {networks:,} networks, trained at commit "
         f"{', '.join(f'`{commit}`' for commit in commits)}."
     )
 

@@ -119,7 +119,7 @@ def test_an_amended_word_stands_beside_the_first_one_where_they_differ():
     told = replace(one, answers=one.answers | late)
     text = " ".join(landing.answer_text([told]).split())
     assert "of that (*undecided* on 1 of 1; amended: *supported* on 1)." in text
-    assert "**undecided** 0.40 (amended: supported)" in text
+    assert "; amended: supported" in text
     assert "beyond chance **undecided, amended: supported** (0.40)" in told.finding("H1")
     assert "undecided, amended: supported" in told.show_answers("H1").text
     assert answering.show_words([told], "H1").text.count("undecided, amended: supported\u00a0●") == 2
