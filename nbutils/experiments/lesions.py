@@ -23,6 +23,7 @@ __all__ = [
     "KINDS",
     "LESION_QUESTIONS",
     "LESION_RULES",
+    "ON_ITS_CLASS",
     "SAME_SIZE",
     "TITLES",
     "LesionQuestion",
@@ -33,6 +34,7 @@ __all__ = [
     "lesion_seconds",
     "lesion_trials",
     "lesion_verdicts",
+    "network_flips",
     "network_means",
     "pushed_effects",
     "pushed_outcomes",
@@ -117,6 +119,12 @@ LESION_QUESTIONS: Mapping[str, LesionQuestion] = {
         0.01,
     ),
 }
+# Thought of after the networks had been looked at: what both sets do to the class that the community prefers.
+ON_ITS_CLASS = replace(
+    LESION_QUESTIONS["beyond matched sets"],
+    asks="Does the class that a community prefers suffer more from it than from a matched set?",
+    column="there",
+)
 # Of neurons grouped by the class that each prefers, see `nbutils.experiments.silenced_sets.class_groups`.
 CLASS_QUESTIONS: Mapping[str, LesionQuestion] = {
     "class groups": replace(
@@ -427,6 +435,33 @@ def pushed_outcomes(communities: pd.DataFrame, groups: pd.DataFrame, same: pd.Da
     hidden = each.isin(["no association", "supported"]).any(axis=1)
     outcome = hidden.map({True: "hidden", False: "undecided"}).mask((each == "contradicted").all(axis=1), "gone")
     return found.assign(outcome=outcome.where(found["Q"] <= q[0] - FALLEN, "")).rename_axis("coefficient").reset_index()
+
+
+def network_flips(table: pd.DataFrame, silence: str = "zero") -> pd.DataFrame:
+    """What a permutation over networks says where communities are held against matched sets and against the shuffle.
+
+    Were there no difference, the mean of a network could as well have the other sign; with up to thirteen networks all
+    patterns of signs are listed, so that the test is exact. With n networks p is at least 2 / 2^n.
+
+    Args:
+        table: of the experiment.
+        silence: "zero" or "mean".
+
+    Returns:
+        One row per data set, `condition` and question: those of `LESION_QUESTIONS` about communities, and
+        `ON_ITS_CLASS`; `networks`, `effect` with `low` and `high`, and `p_flips`.
+    """
+    asked = {k: q for k, q in LESION_QUESTIONS.items() if not q.kind.startswith("unit")} | {"its class": ON_ITS_CLASS}
+    sound, rows = sound_trials(table), []
+    for name, question in asked.items():
+        means = network_means(set_differences(sound, question, silence))
+        for (dataset, condition), own in means.groupby(GROUP, sort=False):
+            values = own.to_numpy()
+            low, high = t_interval(values, LESION_RULES.level) if len(values) > 1 else (NAN, NAN)
+            p = sign_flip(values, 0, alternative="two-sided").p_value
+            known = {"dataset": dataset, "condition": condition, "question": name, "networks": len(values)}
+            rows.append({**known, "effect": values.mean(), "low": low, "high": high, "p_flips": p})
+    return pd.DataFrame(rows)
 
 
 def same_size_verdicts(table: pd.DataFrame) -> pd.DataFrame:

@@ -33,6 +33,7 @@ from nbutils.experiments.lesions import (
     class_loss_trials,
     lesion_trials,
     lesion_verdicts,
+    network_flips,
     network_means,
     pushed_effects,
     pushed_outcomes,
@@ -389,6 +390,18 @@ def test_a_network_with_many_sets_counts_once():
     rows = rows[~((rows["seed"] == 1) & (rows["number"] > 0))]
     means = network_means(set_differences(rows, LESION_QUESTIONS["beyond matched sets"]))
     assert means.tolist() == [1.0, 0.0]
+
+
+def test_a_permutation_over_networks_is_exact_and_asks_about_one_class():
+    """In a world where every community hurts its class by the same amount more, all signs agree: p is 2 / 2^n."""
+    table = world(networks=8).assign(there=lambda rows: rows["specificity"])
+    found = network_flips(table).set_index("question")
+    assert list(found.index) == ["beyond matched sets", "beyond class preference", "its class"]
+    assert found.loc["its class", "p_flips"] == 2 / 2**8
+    assert found.loc["its class", "effect"] == found.loc["beyond matched sets", "effect"]
+    other = table["kind"] == "matched"
+    found = network_flips(table.assign(there=table["there"].mask(other, 0.9))).set_index("question")
+    assert found.loc["its class", "high"] < 0 < found.loc["beyond matched sets", "low"]
 
 
 def test_the_figure_has_a_panel_for_every_kind_of_network():
