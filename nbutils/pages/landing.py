@@ -52,7 +52,7 @@ def answer_text(found: Sequence[Found]) -> str:
 SENTENCES = """\
 1. **{headline_1}** On {names} the graph of a trained network is more modular than firing rates alone would make it,
    by {chance}. Training adds {training} of that ({training_words}). Once neurons that prefer the same true and
-   predicted class are allowed for, {beyond} is left, beside {untrained} before training; groups that run across
+   predicted class are allowed for, {beyond} is left, beside {untrained} before training; groups across
    classes this does not see.
 2. **{headline_2}** Among networks with clean labels and different settings, its rank correlation with accuracy is {q}
    ({q_words}).
@@ -201,6 +201,7 @@ def _cell(one: Found, question: str) -> str:
     amended = f"; amended: {answer.amended_word}" if answer.amended_word != answer.word else ""
     found, mark = answer.estimate, "\u00a0●" if answer.confirmatory else ""
     told = interval_text(found.value, found.low, found.high, digits_of(answer.question))
+    told = told.replace("\u00a0", " ")  # it may break, or six columns would not stand side by side
     return f"**{answer.word}**{mark} {told}{amended}"
 
 

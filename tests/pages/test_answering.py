@@ -85,7 +85,7 @@ def test_the_landing_page_counts_words_and_spans_estimates():
     assert "**Modularity is nowhere shown to tell which network performs better.**" in text
     assert "**One entropy or the other falls as performance rises on some data sets.**" in text
     assert "**Communities are there.**" in text, "beyond chance on one of two"
-    assert "is left, beside 0.25 before training; groups that run across classes this does not see." in text
+    assert "is left, beside 0.25 before training; groups across classes this does not see." in text
     assert "Training adds −0.30 to 0.05 of that (" in text
     apart = [found(value=0.4), found("mnist", value=0.4)]
     low = replace(apart[1].answers[landing.BEYOND], estimate=found(value=0.0).answers[landing.BEYOND].estimate)
