@@ -325,7 +325,7 @@ CONDITION_LINES = {"MT": "#3b82c4", "ST": "#d97a1a", "L1": "#a35cc4", "KL": "#2a
 
 
 def sparsity_trace_figure(traces: pd.DataFrame) -> Figure:
-    """Adaptive sparsity over samples: accuracy on validation examples, and density, a line for each network.
+    """Adaptive sparsity over samples: accuracy on validation examples, its target dotted, and density, by network.
 
     Args:
         traces: of one task, see `nbutils.experiments.sparse_effects.trace_table`.
@@ -335,6 +335,7 @@ def sparsity_trace_figure(traces: pd.DataFrame) -> Figure:
         for (condition, _), own in traces.groupby(["condition", "seed"], sort=False):
             for ax, column in zip(axes, ("edit", "density"), strict=True):
                 ax.plot(own["samples"], own[column], color=CONDITION_LINES[condition], lw=1.1, alpha=0.8)
+            axes[0].plot(own["samples"], own["target"], color=CONDITION_LINES[condition], lw=0.8, ls=":", alpha=0.8)
         axes[0].set(ylabel="edit accuracy", xlabel="samples", ylim=(0, 1.02))
         axes[1].set(ylabel="density asked for", xlabel="samples", yscale="log")
         shown = [name for name in CONDITION_LINES if name in set(traces["condition"])]
@@ -378,7 +379,12 @@ def motif_density_figure(looks: pd.DataFrame) -> Figure:
     """
     panels = {
         "agreement (AMI)": {"ami_motif": "motifs", "ami_part": "parts of the picture"},
-        "part of Q": {"excess": "beyond chance", "class_part": "class preference", "remainder": "remainder"},
+        "Q and its parts": {
+            "modularity": "Q",
+            "excess": "beyond chance",
+            "class_part": "class preference",
+            "remainder": "remainder",
+        },
         "bits": {"block_entropy": "blocks of six", "block_entropy_null": "the same, shifted"},
     }
     with figure_style():
