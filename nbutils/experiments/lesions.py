@@ -46,7 +46,6 @@ __all__ = [
 ]
 
 SEEDS = 10
-SILENCED = ("mnist-10k", "fashion-mnist-10k")  # where modularity was pushed, communities were silenced, too
 FALLEN = 0.1  # of Q, from which on something was pushed away
 VGG: Mapping[str, Any] = {  # as in the second study of architectures
     "dataset": "cifar10-10k",
@@ -228,7 +227,7 @@ def pushed_trials(datasets: Sequence[str] | None = None, seeds: int | None = Non
     """Networks of the experiment on cause whose modularity was pushed, with true labels, to be silenced as well.
 
     Args:
-        datasets: names of data sets; None takes MNIST and Fashion-MNIST.
+        datasets: names of data sets; None takes those of the book.
         seeds: networks of each coefficient; None takes ten.
 
     Returns:
@@ -239,7 +238,7 @@ def pushed_trials(datasets: Sequence[str] | None = None, seeds: int | None = Non
         >>> len(trials), trials[0].condition, trials[1].condition
         (11, 'none', 'modularity:-3')
     """
-    found = cause_trials(SILENCED if datasets is None else datasets, SEEDS if seeds is None else seeds)
+    found = cause_trials(DATASETS if datasets is None else datasets, SEEDS if seeds is None else seeds)
     wanted = [one for one in found if one.run.labels == "true" and one.condition in ("none", "modularity")]
     return [replace(one, condition=one.run.penalty or "none") for one in wanted]
 
@@ -248,7 +247,7 @@ def class_group_trials(datasets: Sequence[str] | None = None, seeds: int | None 
     """Networks whose neurons are silenced by the class that they prefer: the fully connected ones of both experiments.
 
     Args:
-        datasets: names of data sets; None takes those of the book; of pushed networks, those of `SILENCED`.
+        datasets: names of data sets; None takes those of the book.
         seeds: networks of each kind; None takes ten.
 
     Returns:
@@ -256,7 +255,7 @@ def class_group_trials(datasets: Sequence[str] | None = None, seeds: int | None 
 
     Examples:
         >>> len(class_group_trials())
-        230
+        330
     """
     free = [one for one in lesion_trials(datasets, seeds) if one.condition == "none"]
     pushed = pushed_trials(datasets, seeds)
