@@ -357,9 +357,9 @@ def test_pushed_networks_are_held_against_those_of_the_same_seed():
 
 
 def test_pushed_networks_are_those_of_the_experiment_on_cause():
-    own, others = pushed_trials(), {one.settings for one in cause_trials(["mnist-10k", "fashion-mnist-10k"])}
+    own, others = pushed_trials(), {one.settings for one in cause_trials()}
     assert {one.settings for one in own} < others
-    assert len(own) == 2 * 10 * 11
+    assert len(own) == 3 * 10 * 11
     assert {one.condition for one in own if one.dose == 0} == {"none"}
 
 
