@@ -306,16 +306,16 @@ def class_losses_figure(matrices: Mapping[str, pd.DataFrame]) -> Figure:
     """
     with figure_style():
         size = (WIDTH, 0.34 * WIDTH + 0.9)
-        fig, axes = plt.subplots(1, len(matrices), figsize=size, squeeze=False, layout="constrained")
+        fig, axes = plt.subplots(1, len(matrices), figsize=size, squeeze=False)
         for ax, (title, matrix) in zip(axes[0], matrices.items(), strict=True):
-            drawn = ax.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1)
+            drawn = ax.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
             ax.set_facecolor(OPEN)  # of rows that are not there
             ax.grid(visible=False)
             ax.set_xticks(range(len(matrix.columns)), matrix.columns, rotation=90)
             ax.set_yticks(range(len(matrix)), matrix.index)
             ax.set_title(title, fontsize=9.5)
             ax.tick_params(labelsize=8, length=0)
-        fig.colorbar(drawn, ax=axes[0].tolist(), label="loss of accuracy", shrink=0.7)
+        fig.colorbar(drawn, ax=axes[0][-1], label="loss of accuracy", shrink=0.7)
         axes[0][0].set_ylabel("preferred by the community", fontsize=9)
         plt.close(fig)
     return fig
