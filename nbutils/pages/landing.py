@@ -135,9 +135,7 @@ def _headlines(studies: Sequence[Found], noise: pd.Series) -> dict[str, str]:
         return HEADLINES[kind][0 if count == len(found) > 0 else 1 if not count else 2]
 
     more = [one for one in studies if any(a.amended_word == "supported" for a in _answers([one], BEYOND))]
-    left = [_untrained_remainder(one) - one.answers[BEYOND].estimate.value for one in more]
-    since = ", less than before training" if left and min(left) > 0 else ""
-    seen = f", mostly about classes; on {_names(more)} something is left beyond these{since}" if more else CLASSES
+    seen = f", mostly about classes; on {_names(more)} something is left beyond these" if more else CLASSES
     there = 0 < chance.count("supported") == len(chance)
     return {
         "headline_1": f"Communities are there{seen if there and len(more) < len(beyond) else ''}.",
@@ -210,7 +208,7 @@ def _source(studies: Sequence[Found]) -> str:
     commits = sorted({commit for one in studies for commit in one.tables.networks["commit"]})
     return (
         "Words by rules fixed beforehand, estimates with 95 % intervals; ● confirmatory, on data that had led to none "
-        f"of the rules. {networks:,} networks, trained at commit "
+        f"of the rules, but for amended words. {networks:,} networks, trained at commit "
         f"{', '.join(f'`{commit}`' for commit in commits)}."
     )
 
