@@ -113,7 +113,7 @@ def test_the_landing_page_names_where_wrong_labels_are_noticed_least():
 
 def test_an_amended_word_stands_beside_the_first_one_where_they_differ():
     one = found(value=0.4)
-    assert "amended" not in landing.answer_text([one])
+    assert "amended:" not in landing.answer_text([one])
     name = "H1 beyond chance"
     late = {key: replace(one.answers[key], adjusted=0.06) for key in (name, "H1 by training")}
     told = replace(one, answers=one.answers | late)
