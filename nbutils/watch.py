@@ -21,12 +21,12 @@ from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 from nbutils.activations import firing, firing_share
 from nbutils.capturing.batches import gather
 from nbutils.capturing.hooks import (
+    Wanted,
     as_written,
     capture_activations,
     check_all_ran,
     check_output,
     evaluating,
-    matching_layers,
     observed,
     wanted_layers,
 )
@@ -51,8 +51,8 @@ def count_cofiring(
 
     Args:
         model: any PyTorch module; one that was compiled runs uncompiled in the block.
-        layers: wildcard over layer names, see :func:`nbutils.capturing.hooks.matching_layers`; dropout before a layer
-            counts.
+        layers: wildcard over names of modules, see :func:`nbutils.capturing.hooks.matching_layers`; dropout before a
+            layer counts. Functions that the model calls, and further uses of a layer, :class:`Watch` looks at.
         threshold: activations above it are firing, a finite number.
         layout: "channels-first", "features-last" or "steps-first" where a layer's type does not tell, or a mapping from
             layer wildcards to these words; see :func:`nbutils.capturing.layouts.read_layers`.
@@ -76,7 +76,13 @@ def count_cofiring(
         >>> counter.examples, counter.counts().shape
         (5, (3, 3))
     """
-    names = matching_layers(model, layers)
+    wanted = wanted_layers(model, layers)
+    if wanted.calls or any("#" in pattern for pattern in wanted.patterns):
+        raise ValueError(
+            f"layers must name modules here, which run once in a pass, received {shown(layers)}; Watch takes snapshots "
+            "of functions and of further uses, too"
+        )
+    names = wanted.names
     if not is_number(threshold):
         raise ValueError(f"threshold must be a finite number, received {shown(threshold)}")
     modules, waiting = dict(model.named_modules()), _Waiting(model, read_layers(model, names, layout), float(threshold))
@@ -220,7 +226,7 @@ class _Waiting:
                 module._forward_hooks, module._forward_pre_hooks = OrderedDict(), OrderedDict()
             with evaluating(self.model), torch.no_grad(), torch.random.fork_rng([] if device is None else [device]):
                 check = {name: self.readings[name] for name in names}
-                with observed(self.model, names, lambda name, output: check[name].batch_first(output, examples)):
+                with observed(self.model, Wanted.exactly(names), lambda name, output: check[name].batch_first(output, examples)):
                     self.model(*args, **kwargs)
         finally:
             _Waiting.trying = False
@@ -371,8 +377,8 @@ class Watch:
         layout: Layout = "auto",
         log: Any = None,
     ) -> None:
-        names, functions = wanted_layers(model, layers)
-        read_layers(model, names, layout, calls=bool(functions))
+        wanted = wanted_layers(model, layers)
+        read_layers(model, wanted.names, layout, calls=wanted.calls)
         firing_share(rule)
         if not isinstance(spec, MeasureSpec | None):
             raise ValueError(f"spec must be a MeasureSpec, or None, received {shown(spec)}")

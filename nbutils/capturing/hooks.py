@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
@@ -51,44 +53,109 @@ def matching_layers(model: nn.Module, layers: str | Collection[str] = "*") -> li
     return _matched(leaves, patterns)
 
 
-def wanted_layers(model: nn.Module, layers: str | Collection[str] = "*") -> tuple[list[str], list[str]]:
-    """What a capture is asked for: layers, and activation functions that the model calls without a module.
+@dataclass(frozen=True)
+class Wanted:
+    """What a capture is asked for: layers, activation functions that the model calls without a module, uses of either.
+
+    Attributes:
+        names: of leaf modules, in the model's order.
+        patterns: wildcards over what ran, `layer`, `function()`, or `layer#2` for the second use in a pass; without a
+            number all uses. Which functions there are, and how often a layer runs, shows in a pass only.
+    """
+
+    names: list[str]
+    patterns: list[str]
+
+    @classmethod
+    def exactly(cls, labels: Collection[str]) -> Wanted:
+        """Modules, functions or uses by their names, in this order.
+
+        Examples:
+            >>> Wanted.exactly(["relu#2", "relu()"]).names
+            ['relu']
+        """
+        names = dict.fromkeys(label.partition("#")[0] for label in labels if not _is_call(label))
+        return cls(list(names), [label.replace("[", "[[]") for label in labels])
+
+    @property
+    def calls(self) -> bool:
+        """Whether functions are asked for."""
+        return any(_is_call(pattern) for pattern in self.patterns)
+
+    def __contains__(self, label: str) -> bool:
+        return any(_fits(label, pattern) for pattern in self.patterns)
+
+    def require_met(self, ran: Collection[str], called: Collection[str]) -> None:
+        """Refuse a pass in which nothing ran that a pattern asks for.
+
+        Args:
+            ran: what was taken, named by use.
+            called: names of all functions that the model called.
+
+        Raises:
+            ValueError: tells the nearest spelling, or how often the layer ran.
+        """
+        for pattern in self.patterns:
+            name, _, use = pattern.partition("#")
+            if any(_fits(label, pattern) for label in ran) or not (use or _is_call(pattern)):
+                continue
+            there = [one for one in dict.fromkeys((*self.names, *called)) if _fits(one, name)]
+            if not there:
+                listed = f": {', '.join(map(repr, called))}" if called else ", which calls none"
+                told = f"layers: {shown(pattern)} matches no activation function that the model calls"
+                raise ValueError(f"{told}{_nearest([name], called)}{listed}")
+            raise ValueError(f"layers: {shown(pattern)} names a use that is not there; {there[0]!r} runs less often")
+
+
+def wanted_layers(model: nn.Module, layers: str | Collection[str] = "*") -> Wanted:
+    """What a capture is asked for, as far as the model shows it before it runs.
 
     Args:
         model: any PyTorch module.
-        layers: see :func:`capture`; patterns that end in "()" are of functions.
-
-    Returns:
-        (names of leaf modules in the model's order, patterns of functions, which show only when they are called).
+        layers: see :func:`capture`.
 
     Raises:
         ValueError: as :func:`matching_layers`.
 
     Examples:
-        >>> wanted_layers(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), "1 *relu()")
-        (['1'], ['*relu()'])
+        >>> wanted = wanted_layers(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), "1#2 *relu()")
+        >>> wanted.names, "1" in wanted, "1#2" in wanted, "block.relu()" in wanted
+        (['1'], False, True, True)
     """
     patterns, leaves = _patterns(model, layers), list(leaf_modules(model))
-    functions = [pattern for pattern in patterns if pattern.endswith("()")]
-    others = [pattern for pattern in patterns if not pattern.endswith("()")]
-    if others or not functions:
-        _require_matches(layers, leaves, others)
-    return _matched(leaves, others), functions
+    modules = [pattern.partition("#")[0] for pattern in patterns if not _is_call(pattern)]
+    if modules or not patterns:
+        _require_matches(layers, leaves, modules)
+    return Wanted(_matched(leaves, modules), patterns)
+
+
+def _is_call(name: str) -> bool:
+    """Whether a name or pattern is of a function that is called, or of a use of one."""
+    return name.partition("#")[0].endswith("()")
+
+
+def _fits(label: str, pattern: str) -> bool:
+    """Whether what ran is asked for by a pattern."""
+    (name, _, use), (names, _, uses) = label.partition("#"), pattern.partition("#")
+    return _is_call(label) == _is_call(pattern) and fnmatchcase(name, names) and fnmatchcase(use or "1", uses or "*")
 
 
 def _matched(names: Collection[str], patterns: Collection[str]) -> list[str]:
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
+def _nearest(patterns: Collection[str], there: Collection[str]) -> str:
+    near = [name for pattern in patterns for name in get_close_matches(pattern, there, n=1)]
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
 def _require_matches(layers: Any, there: Collection[str], patterns: Collection[str]) -> None:
     unmet = [pattern for pattern in patterns if not _matched(there, [pattern])]
     if patterns and not unmet:
         return
-    near = [name for pattern in unmet for name in get_close_matches(pattern, there, n=1)]
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
     listed = ", ".join(map(repr, there))
     told = f"layers={shown(layers)}" if len(unmet) == len(patterns) else f"layers: {shown(unmet[0])}"
-    raise ValueError(f"{told} matches none of the model's layers{hint}: {listed}")
+    raise ValueError(f"{told} matches none of the model's layers{_nearest(unmet, there)}: {listed}")
 
 
 def _patterns(model: nn.Module, layers: str | Collection[str]) -> list[str]:
@@ -180,6 +247,7 @@ def capture(model: nn.Module, layers: str | Collection[str] = "*") -> Iterator[d
         model: any PyTorch module; one that was compiled runs uncompiled in the block.
         layers: wildcard over layer names, see :func:`matching_layers`; one that ends in `()`, such as `*relu()`, is
             over activation functions that the model calls without a module, named after the module that calls them.
+            `relu#2` is the second use of a layer in a pass, `relu#1` its first, and `relu` all of them.
 
     Yields:
         A dictionary that after each forward pass holds that pass's output of each layer that ran, detached, in the
@@ -199,8 +267,7 @@ def capture(model: nn.Module, layers: str | Collection[str] = "*") -> Iterator[d
         >>> tuple(seen["1"].shape)
         (5, 3)
     """
-    names, functions = wanted_layers(model, layers)
-    with observed(model, names, lambda _name, output: output.detach().clone(), functions) as seen:
+    with observed(model, wanted_layers(model, layers), lambda _name, output: output.detach().clone()) as seen:
         yield seen
 
 
@@ -223,18 +290,14 @@ def use_label(name: str, seen: Collection[str]) -> str:
 
 @contextmanager
 def observed(
-    model: nn.Module,
-    names: Collection[str],
-    take: Callable[[str, torch.Tensor], Any],
-    functions: Collection[str] = (),
+    model: nn.Module, wanted: Wanted, take: Callable[[str, torch.Tensor], Any]
 ) -> Iterator[dict[str, Any]]:
     """Call a function with each layer's output as soon as it is there, before a later layer can change it.
 
     Args:
         model: any PyTorch module.
-        names: names of the layers.
+        wanted: layers, functions and uses of either.
         take: is given the name and the output of a layer; of its second use in a pass the name ends in "#2".
-        functions: wildcards over activation functions that the model calls without a module.
 
     Yields:
         What `take` returned for what ran in the last forward pass, in the order in which it ran.
@@ -243,17 +306,24 @@ def observed(
         RuntimeError: a layer returns no tensor.
 
     Examples:
-        >>> with observed(nn.Sequential(nn.ReLU()), ["0"], lambda name, output: float(output.sum())) as seen:
+        >>> with observed(nn.Sequential(nn.ReLU()), Wanted(["0"], ["0"]), lambda name, output: name) as seen:
         ...     pass
         >>> seen
         {}
     """
     modules = dict(model.named_modules())
     seen: dict[str, Any] = {}
+    uses = Counter[str]()
+
+    def begin(*_: Any) -> None:
+        seen.clear()
+        uses.clear()
 
     def note(name: str, output: Any) -> None:
-        label = use_label(name, seen)
-        seen[label] = take(label, check_output(label, output, ()))
+        uses[name] += 1
+        label = name if uses[name] == 1 else f"{name}#{uses[name]}"
+        if label in wanted:
+            seen[label] = take(label, check_output(label, output, ()))
 
     def record(name: str):
         def hook(_module: nn.Module, _inputs: Any, output: Any) -> None:
@@ -262,14 +332,13 @@ def observed(
         return hook
 
     def called(name: str, _args: Any, output: torch.Tensor) -> None:
-        if _matched([name], functions):
-            note(name, output)
+        note(name, output)
 
     # The pre-hook goes first: for a model that is one leaf, its own output hook must find nothing of the pass before.
-    handles = [model.register_forward_pre_hook(lambda *_: seen.clear())]
+    handles = [model.register_forward_pre_hook(begin)]
     try:
-        handles += [modules[name].register_forward_hook(record(name)) for name in names]
-        with as_written(), activation_calls(model, leaf_modules(model), called) if functions else nullcontext():
+        handles += [modules[name].register_forward_hook(record(name)) for name in wanted.names]
+        with as_written(), activation_calls(model, leaf_modules(model), called) if wanted.calls else nullcontext():
             yield seen
     finally:
         for handle in handles:
@@ -368,45 +437,43 @@ def capture_activations(
     batch_size = None if batch_size is None else as_count(batch_size, "batch_size")
     if not is_among(reduce, ("mean", "max")):
         raise ValueError(f"reduce must be 'mean' or 'max', received {shown(reduce)}")
-    names, functions = wanted_layers(model, layers)
-    rows = Rows(read_layers(model, names, layout, calls=bool(functions)), reduce, layout)
+    wanted = wanted_layers(model, layers)
+    rows = Rows(read_layers(model, wanted.names, layout, calls=wanted.calls), reduce, layout)
     feed = Feeder(model, prepare)
     size, ran = 0, set()
-    with _ONE, evaluating(model), torch.no_grad(), observed(model, names, rows.take, functions) as seen:
+    with _ONE, evaluating(model), torch.no_grad(), observed(model, wanted, rows.take) as seen:
         for whole in stream(inputs):
             if not size:
-                size, ran = _first_pass(model, feed, whole, rows, batch_size, functions), set(seen)
-                if unmet := [pattern for pattern in functions if not _matched(ran, [pattern, f"{pattern}#*"])]:
-                    raise ValueError(f"layers: no activation function that the model calls matches {unmet[0]!r}")
+                size, called = _first_pass(model, feed, whole, rows, batch_size, wanted)
+                wanted.require_met(seen, called)
+                ran = set(seen)
             rows.begin(len(whole))
             for start in range(0, len(whole), size):
                 part = whole.rows(slice(start, start + size))
                 rows.expect(start, len(part))
                 feed(part)
-                check_all_ran(names, seen)
+                check_all_ran(wanted.names, {label.partition("#")[0] for label in seen})
                 if seen.keys() != ran:
                     odd = min(seen.keys() ^ ran)
                     raise RuntimeError(f"layer {odd!r} ran in one forward pass and not in another; choose other layers")
                 rows.judge(feed)
-    uses = {name: [one for one in ran if one.partition("#")[0] == name] for name in names}
-    order = {label: place for place, label in enumerate(seen)}
-    listed = [label for name in names for label in sorted(uses[name], key=order.__getitem__)]
+    listed = [label for name in wanted.names for label in seen if label.partition("#")[0] == name]
     return rows.found([*listed, *(label for label in seen if label not in listed)])
 
 
 def _first_pass(
-    model: nn.Module, feed: Feeder, whole: Batch, rows: Rows, batch_size: int | None, functions: Collection[str]
-) -> int:
+    model: nn.Module, feed: Feeder, whole: Batch, rows: Rows, batch_size: int | None, wanted: Wanted
+) -> tuple[int, list[str]]:
     """A pass of two examples or three, another number than the next has: shows sizes, and where the examples are.
 
     Returns:
-        How many examples each of the next passes has at most.
+        (how many examples each of the next passes has at most, names of the functions that the model called).
     """
     few = 3 if batch_size == 1 or min(batch_size or MOST, len(whole)) == 2 else 2
     places = [(1 - place) % len(whole) for place in range(few)]  # beside others, and behind others
     some = whole.rows(places)
     rows.expect_few(some, places)
-    taken, known = [_bytes(some.args) + _bytes(some.named)], FeaturesLast()
+    taken, known, calls = [_bytes(some.args) + _bytes(some.named)], FeaturesLast(), dict[str, None]()
     leaves = leaf_modules(model)
     readings = read_layers(model, list(leaves)) | rows.readings
 
@@ -419,22 +486,24 @@ def _first_pass(
         return hook
 
     def called(name: str, args: tuple[Any, ...], output: torch.Tensor) -> None:
-        reading, wanted = rows.reading(name), bool(_matched([name], functions))
-        taken.append(_bytes(output) if wanted else 0)
-        if known.unclear(reading, args, output) and wanted:
+        calls[name] = None
+        asked = any(_fits(name, pattern.partition("#")[0]) for pattern in wanted.patterns)
+        reading = rows.reading(name)
+        taken.append(_bytes(output) if asked else 0)
+        if known.unclear(reading, args, output) and asked:
             raise reading.unclear(output)
 
     handles = [module.register_forward_hook(look(readings[name])) for name, module in leaves.items()]
     try:
-        with activation_calls(model, leaves, called) if functions else nullcontext():
+        with activation_calls(model, leaves, called) if wanted.calls else nullcontext():
             feed(some)
     finally:
         for handle in handles:
             handle.remove()
     if batch_size is not None:
-        return batch_size
+        return batch_size, list(calls)
     size = max(1, min(MOST, BYTES * few // max(1, sum(taken))))
-    return 3 if size == few else size
+    return 3 if size == few else size, list(calls)
 
 
 def _bytes(output: Any) -> int:

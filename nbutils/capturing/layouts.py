@@ -186,18 +186,23 @@ def read_layers(model: nn.Module, names: list[str], layout: Layout = "auto", cal
     for pattern in chosen:
         if calls and isinstance(pattern, str) and "()" in pattern:
             continue
-        if not isinstance(pattern, str) or not any(fnmatchcase(name, pattern) for name in names):
+        if not isinstance(pattern, str) or not any(_names(pattern, name) for name in names):
             raise ValueError(
                 f"layout names {pattern!r}, which matches none of the layers {', '.join(map(repr, names))}"
             )
     modules, found = dict(model.named_modules()), {}
     for name in names:
         known, dims, time_first = _of_type(modules[name])
-        asked = next((word for pattern, word in chosen.items() if fnmatchcase(name, pattern)), "auto")
+        asked = next((word for pattern, word in chosen.items() if _names(pattern, name)), "auto")
         if asked == "auto":
             asked = known if known != "auto" or chosen else str(layout)
         found[name] = _reading(name, type(modules[name]).__name__, asked, dims, time_first)
     return found
+
+
+def _names(pattern: str, name: str) -> bool:
+    """Whether a pattern names a layer, or a use of it."""
+    return fnmatchcase(name, pattern.partition("#")[0])
 
 
 def read_call(name: str, layout: Layout = "auto") -> Reading:

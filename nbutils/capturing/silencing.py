@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from nbutils.capturing.hooks import check_all_ran, evaluating, observed
+from nbutils.capturing.hooks import Wanted, check_all_ran, evaluating, observed
 from nbutils.capturing.layouts import Layout, read_call, read_layers
 from nbutils.support.checks import as_labels
 
@@ -90,8 +90,7 @@ def silenced(
             places[..., torch.as_tensor(one.neurons)] = torch.from_numpy(values.copy()).to(output)
         return output
 
-    called = [name.replace("[", "[[]") for name in bases if name.endswith("()")]
-    with observed(model, modules, write, called) as seen:
+    with observed(model, Wanted.exactly(silences), write) as seen:
         yield seen
         check_all_ran(silences, seen)
 

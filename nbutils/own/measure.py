@@ -7,7 +7,6 @@ import time
 import tracemalloc
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -303,12 +302,11 @@ def looked_at(model: nn.Module, inputs: torch.Tensor, layers: Any, layout: Layou
     if layers is None:
         return considered
     try:
-        names, functions = wanted_layers(model, layers)
+        wanted = wanted_layers(model, layers)
     except ValueError as error:  # names modules; functions that are called have names, too
         proposed = ", ".join(repr(one.name) for one in considered if one.chosen)
         raise ValueError(f"{error}; looked at if none are named: {proposed}" if proposed else str(error)) from None
-    called = {one: one.name.partition("#")[0] for one in considered}
-    meant = [o for o, name in called.items() if name in names or any(fnmatchcase(name, each) for each in functions)]
+    meant = [one for one in considered if one.name in wanted]
     seen = capture_activations(model, inputs[:3], layers, layout=_layouts(meant, layout))
     known = {one.name: one for one in considered}
     asked = [
@@ -325,7 +323,7 @@ def _layouts(proposed: Sequence[Proposal], layout: Layout) -> Layout:
     """How outputs are read: as somebody said, and of called functions, as proposals know."""
     if not isinstance(layout, str) or layout != "auto":
         return layout
-    own = {one.name if "()" in one.name else one.name.partition("#")[0]: one.layout for one in proposed}
+    own = {one.name: one.layout for one in proposed}
     return {name.replace("[", "[[]"): word for name, word in own.items() if word != "auto"} or "auto"
 
 
@@ -339,7 +337,7 @@ class Looker:
         self.proposed = [one for one in considered if one.chosen]
         self.classes, self.reduce, self.seed = classes, reduce, seed
         self.layout = _layouts(self.proposed, layout)
-        self.wanted = list(dict.fromkeys(one.name.partition("#")[0] for one in self.proposed))
+        self.wanted = [one.name.replace("[", "[[]") for one in self.proposed]
         self.scored = False  # whether the network looked at last gave a row of scores for each example
 
     def look(self, model: nn.Module, inputs: torch.Tensor) -> AnyLook:

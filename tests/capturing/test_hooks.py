@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -153,8 +155,21 @@ def test_called_activation_functions_are_layers(rng):
         torch.relu(torch.zeros(3, 3))
     assert [tuple(values.shape) for values in seen.values()] == [(20, 4, 3, 3), (20, 4)]
     assert hooks_of(model) == 0
-    with pytest.raises(ValueError, match=r"no activation function that the model calls matches '\*silu\(\)'"):
+    with pytest.raises(ValueError, match=r"'\*silu\(\)' matches no activation function that the model calls"):
         capture_activations(model, x, "*silu()")
+    with pytest.raises(ValueError, match=r"did you mean 'relu\(\)'\?\): 'relu\(\)', 'gelu\(\)', 'part.tanh\(\)'"):
+        capture_activations(model, x, "rleu()")
+    for asked, there in (
+        ("relu()#2", ["relu()#2"]),
+        ("relu()#1 gelu()", ["relu()", "gelu()"]),
+        ("relu#1 relu()#*", ["relu", "relu()", "relu()#2"]),
+    ):
+        found = capture_activations(model, x, asked)
+        assert list(found) == there, "what is asked for and nothing else"
+        assert all(found[name] == pytest.approx(expected[name], abs=1e-6) for name in found if name in expected)
+    for asked in ("relu()#3", "relu#2"):
+        with pytest.raises(ValueError, match=rf"'{re.escape(asked)}' names a use that is not there"):
+            capture_activations(model, x, asked)
 
 
 def test_called_functions_of_unclear_layout_are_asked_about(rng):

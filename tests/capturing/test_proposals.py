@@ -12,6 +12,7 @@ from nbutils.capturing.hooks import capture_activations
 from nbutils.capturing.proposals import propose_layers
 from nbutils.data.pictures import torchvision_datasets
 from nbutils.runs.models import build_model
+from nbutils.watch import Watch
 
 
 @pytest.fixture(autouse=True)
@@ -24,10 +25,11 @@ def chosen(model: nn.Module, inputs) -> dict[str, tuple[int, str]]:
 
 
 def captured(model: nn.Module, inputs) -> dict[str, np.ndarray]:
+    """Activations of exactly the layers that are proposed, by the names that they are proposed by."""
     found = chosen(model, inputs)
-    layout = {name if "()" in name else name.partition("#")[0]: word for name, (_, word) in found.items()}
-    base = list(dict.fromkeys(name.partition("#")[0] for name in found))
-    return capture_activations(model, inputs, base, layout=layout)
+    values = capture_activations(model, inputs, list(found), layout={name: word for name, (_, word) in found.items()})
+    assert values.keys() == found.keys()
+    return {name: values[name] for name in found}
 
 
 def test_hidden_layers_of_an_mlp():
@@ -65,10 +67,15 @@ def test_resnet18_of_torchvision():
     torchvision_datasets()
     from torchvision.models import resnet18
 
-    found = chosen(resnet18(), torch.randn(4, 3, 32, 32))
+    model, images = resnet18(), torch.randn(4, 3, 32, 32)
+    found = chosen(model, images)
     assert list(found)[:4] == ["relu", "layer1.0.relu", "layer1.0.relu#2", "layer1.1.relu"]
     assert len(found) == 17
     assert found["layer4.1.relu#2"] == (512, "channels-first")
+    every = captured(model, images)  # names that are proposed can be asked for, one by one
+    (alone,) = capture_activations(model, images, "layer4.1.relu#2").items()
+    assert alone[0] == "layer4.1.relu#2" and (alone[1] == every["layer4.1.relu#2"]).all()
+    assert Watch(model, images, layers=list(found)).layers == list(found)
 
 
 def test_hidden_units_of_a_transformer():
