@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -22,7 +23,7 @@ from nbutils.data.sources import SOURCES, data_folder
 from nbutils.support import machine
 from nbutils.support.devices import DEVICES
 from nbutils.support.files import replace_file
-from nbutils.support.interrupts import stopped
+from nbutils.support.interrupts import ALL_KEPT, stopped
 from nbutils.support.machine import default_jobs
 from nbutils.support.messages import cut, is_plain, nearest, shown, told
 from nbutils.support.needs import needed_for
@@ -38,7 +39,12 @@ if TYPE_CHECKING:
 
 def add_data_command(commands: argparse._SubParsersAction) -> None:
     """Add `data` to the command line."""
-    data = commands.add_parser("data", help="list the data sets: what is there, what is missing, what to do")
+    data = commands.add_parser(
+        "data",
+        help="list the data sets: what is there, what is missing, what to do",
+        description="List every data set with its files, where they are looked for (NBUTILS_DATA), and what to do "
+        "about those that are missing.",
+    )
     data.add_argument(
         "action",
         nargs="?",
@@ -336,7 +342,7 @@ def add_measure_command(commands: argparse._SubParsersAction) -> None:
     measure.add_argument("--device", choices=DEVICES, default="cpu", help="where the network runs (default: cpu)")
     measure.add_argument("--into", type=Path, help="folder for all that is written (default: measured/<model>)")
     measure.add_argument("--no-page", action="store_true", help="tables alone, without the page")
-    measure.set_defaults(command=_measure)
+    measure.set_defaults(command=_measure, kept=NOTHING)
 
 
 def add_lesion_command(commands: argparse._SubParsersAction) -> None:
@@ -357,7 +363,7 @@ def add_lesion_command(commands: argparse._SubParsersAction) -> None:
     lesion.add_argument("--images", type=positive, default=2000, help="images looked at, at most (default: 2000)")
     lesion.add_argument("--draws", type=positive, default=5, help="random sets, and shuffles (default: 5)")
     lesion.add_argument("--into", type=Path, default=Path("lesions.parquet"), help="file (default: lesions.parquet)")
-    lesion.set_defaults(command=_lesion)
+    lesion.set_defaults(command=_lesion, kept=NOTHING)
 
 
 def _lesion(options: argparse.Namespace) -> int:
@@ -404,16 +410,20 @@ def _require_folder(folder: Path) -> None:
         ValueError: something else is there, or it cannot be written to.
     """
     there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        raise ValueError(f"--into must lie in a folder that can be written to; {there} is none")
+    try:
+        with tempfile.TemporaryDirectory(dir=there):  # which rights alone do not tell
+            pass
+    except OSError:
+        raise ValueError(f"--into must lie in a folder that can be written to; {there} is none") from None
 
 
+NOTHING = "nothing is written before the end"
 SUMMARY = ("neurons", "active", "modularity", "excess", "class_part", "remainder", "communities", "active_entropy")
 
 
 def _measure(options: argparse.Namespace) -> int:
     from nbutils.own.images import load_images
-    from nbutils.own.measure import measure
+    from nbutils.own.measure import FEWEST, measure
     from nbutils.own.models import load_factory, load_weights
 
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(options.model).name).strip("-")[:80] or "model"
@@ -458,6 +468,8 @@ def _measure(options: argparse.Namespace) -> int:
     told = "" if accuracy is None else f", accuracy {accuracy:.3f}"
     print(f"Images: {about['images']:,} of {about['of']:,}, {about['inputs']}{told}")
     print(found.wide(SUMMARY).round(3).to_string(index=False))
+    if small := ", ".join(found.too_small):
+        print(f"No graph (NaN), for fewer than {FEWEST} neurons are active in every network compared: {small}")
     whole = found.table[(found.table["layer"] == found.table["layer"].iloc[-1]) & (found.table["word"] != "unknown")]
     columns = ["called", "value", "untrained_low", "untrained_high", "noise_low", "noise_high", "word"]
     print(f"\nThe whole network beside its references:\n{whole[columns].round(3).to_string(index=False)}")
@@ -470,6 +482,7 @@ def _measure(options: argparse.Namespace) -> int:
     for name in ("page.html", "page.ipynb"):  # of a network that was measured before
         (folder / name).unlink(missing_ok=True)
     print(f"Tables: {found.save(folder)}")
+    options.kept = "the tables are written, the page is not"
     if not options.no_page:
         from nbutils.sweeps.report import packaged_template, write_page
 
@@ -523,7 +536,13 @@ def positive(text: str) -> int:
 
 def add_sweep_commands(commands: argparse._SubParsersAction) -> None:
     """Add `sweep`, `results` and `report` to the command line."""
-    sweep = commands.add_parser("sweep", help="run a notebook over a grid of parameters; run again to resume")
+    sweep = commands.add_parser(
+        "sweep",
+        help="run a notebook over a grid of parameters; run again to resume",
+        description="Run a notebook once for every point of a grid of parameters, which a YAML file declares. "
+        "Everything is checked before the first run; run the command again to resume. Results go to "
+        "runs/<sweep>/results.parquet and .csv.",
+    )
     sweep.add_argument("file", type=Path, help="the sweep, such as notebooks/sweeps/first.yml")
     sweep.add_argument("--jobs", type=positive, help="notebooks at the same time (default: one per core)")
     sweep.add_argument("--dry-run", action="store_true", help="check everything, list the points, run nothing")
@@ -533,7 +552,12 @@ def add_sweep_commands(commands: argparse._SubParsersAction) -> None:
     sweep.add_argument("--timeout", type=positive, metavar="S", help="seconds that one notebook may take")
     sweep.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler, or local-dask (default: no Dask)")
     sweep.set_defaults(command=_sweep)
-    results = commands.add_parser("results", help="show the measurements of a sweep")
+    results = commands.add_parser(
+        "results",
+        help="show the measurements of a sweep",
+        description="Print what the notebooks of a sweep measured, one row per point and metric: filtered, sorted, "
+        "or as a table of two parameters.",
+    )
     results.add_argument("file", type=Path, help="the sweep's .yml, or a results.parquet or .csv")
     results.add_argument("--where", nargs="+", default=[], metavar="COLUMN=VALUE", help="only these rows")
     results.add_argument("--sort", metavar="COLUMN", help="sort by a column")
@@ -542,7 +566,12 @@ def add_sweep_commands(commands: argparse._SubParsersAction) -> None:
     results.add_argument("--metric", help="only this metric; the one of the pivot")
     results.add_argument("--all", action="store_true", help="all columns")
     results.set_defaults(command=_results)
-    report = commands.add_parser("report", help="make a page of a sweep: runs/<sweep>/report.html and .ipynb")
+    report = commands.add_parser(
+        "report",
+        help="make a page of a sweep: runs/<sweep>/report.html and .ipynb",
+        description="Make one page of a sweep that needs no network: its points, failures, metrics over parameters, "
+        "and intervals over seeds.",
+    )
     report.add_argument("file", type=Path, help="the sweep's .yml, or a results.parquet or .csv")
     report.add_argument("--metric", default="", help="the metric to begin with (default: the first)")
     report.set_defaults(command=_report)
@@ -733,10 +762,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"error: {_path_error(error)}", file=sys.stderr)
             return 2
         hint = "free some space and start again; " if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else ""
-        print(f"error: {told(error)}; {hint}everything finished so far is kept", file=sys.stderr)
+        print(f"error: {told(error)}; {hint}{options.kept}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as reason:
-        return stopped(reason)
+        return stopped(reason, options.kept)
 
 
 def _settle_folders(options: argparse.Namespace) -> None:
@@ -764,11 +793,32 @@ def _path_error(error: OSError) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m nbutils", description="Train, measure and publish neuron communities.")
+    parser.set_defaults(kept=ALL_KEPT)
     commands = parser.add_subparsers(required=True, metavar="command", dest="name")
-    run = commands.add_parser("run", help="train and measure all runs of a study that the store lacks")
-    pages = commands.add_parser("pages", help="execute the notebooks and put the pages under book/pages")
-    glance = commands.add_parser("glance", help="write the verdicts and their figure into README.md")
-    runs = commands.add_parser("runs", help="list the runs in the store")
+    run = commands.add_parser(
+        "run",
+        help="train and measure all runs of a study that the store lacks",
+        description="Train and measure the networks that the pages of data sets need and that neither the committed "
+        "tables nor the store hold. It can be stopped at any time and goes on where it stopped.",
+    )
+    pages = commands.add_parser(
+        "pages",
+        help="execute the notebooks and put the pages under book/pages",
+        description="Execute every notebook of the book with its parameters, each in a kernel of its own, and put "
+        "the pages under book/pages. What has not changed is not executed again.",
+    )
+    glance = commands.add_parser(
+        "glance",
+        help="write the verdicts and their figure into README.md",
+        description="Write the answers of both studies, computed from their tables, into README.md and the book's "
+        "first page, and draw the figure of the verdicts.",
+    )
+    runs = commands.add_parser(
+        "runs",
+        help="list the runs in the store",
+        description="List the trained networks in the store (NBUTILS_STORE), with what each was trained on and how "
+        "much room it takes.",
+    )
     add_sweep_commands(commands)
     add_data_command(commands)
     add_study_command(commands)
@@ -776,7 +826,12 @@ def _parser() -> argparse.ArgumentParser:
     add_experiment_command(commands)
     add_measure_command(commands)
     add_lesion_command(commands)
-    settings = commands.add_parser("portable", help="print the environment of portable mode, for `env $(...) COMMAND`")
+    settings = commands.add_parser(
+        "portable",
+        help="print the environment of portable mode, for `env $(...) COMMAND`",
+        description="Print the variables under which every x86-64 processor with AVX2 computes the same bits, such "
+        "as for: env $(python -m nbutils portable) make study DATASET=mnist",
+    )
     settings.set_defaults(command=_portable)
     for command in (run, pages, glance):
         command.add_argument("--datasets", nargs="+", default=["digits", "mnist-5k"], help="default: digits mnist-5k")

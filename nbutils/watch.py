@@ -226,7 +226,9 @@ class _Waiting:
                 module._forward_hooks, module._forward_pre_hooks = OrderedDict(), OrderedDict()
             with evaluating(self.model), torch.no_grad(), torch.random.fork_rng([] if device is None else [device]):
                 check = {name: self.readings[name] for name in names}
-                with observed(self.model, Wanted.exactly(names), lambda name, output: check[name].batch_first(output, examples)):
+                with observed(
+                    self.model, Wanted.exactly(names), lambda name, output: check[name].batch_first(output, examples)
+                ):
                     self.model(*args, **kwargs)
         finally:
             _Waiting.trying = False

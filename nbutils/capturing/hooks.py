@@ -289,9 +289,7 @@ def use_label(name: str, seen: Collection[str]) -> str:
 
 
 @contextmanager
-def observed(
-    model: nn.Module, wanted: Wanted, take: Callable[[str, torch.Tensor], Any]
-) -> Iterator[dict[str, Any]]:
+def observed(model: nn.Module, wanted: Wanted, take: Callable[[str, torch.Tensor], Any]) -> Iterator[dict[str, Any]]:
     """Call a function with each layer's output as soon as it is there, before a later layer can change it.
 
     Args:

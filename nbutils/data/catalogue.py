@@ -19,6 +19,7 @@ from nbutils.data.pictures import Images, decode_folder, list_pictures, resized
 from nbutils.data.sources import SOURCES, data_folder, idx_files_in, read_own_idx
 from nbutils.support.checks import shown
 from nbutils.support.code import code_digest
+from nbutils.support.messages import nearest
 from nbutils.support.provenance import digest_of
 from nbutils.support.store import Store
 
@@ -104,6 +105,7 @@ def parse_name(name: str) -> Name:
         raise ValueError(
             f"dataset must be one of {known}, the last {len(SOURCES)} perhaps with '-10k' for 10,000 training images "
             f"and '@32' for their size, or 'folder:PATH', received {shown(name, 250)}"
+            f"{nearest(name, [*BUILT_IN, *SOURCES]) if isinstance(name, str) else ''}"
         )
     return found
 

@@ -20,6 +20,7 @@ from nbutils.data.datasets import balanced_indices, load_dataset
 from nbutils.support.checks import as_labels, as_numpy, shown
 
 MOST_CLASSES = 100_000  # numbers from here on are no classes
+FARTHEST = 1000  # from 0 that a value of an image may lie, as a network is shown it
 LEAST = 20  # examples: a half probe then has ten
 BLOCK = 2**20  # bytes of a file that are read at once
 DAMAGE = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
@@ -141,7 +142,12 @@ def load_images(name: str) -> Images:
     if not name.lower().endswith(".npz"):
         if Path(name).suffix and not name.startswith("folder:"):
             raise ValueError(f"data: {shown(name, 300)} is no data set, no folder:PATH, and no file .npz")
-        data = load_dataset(name)
+        try:
+            data = load_dataset(name)
+        except ValueError as error:
+            if not str(error).startswith("dataset must be"):
+                raise
+            raise ValueError(f"data must be a file .npz, or as a {error}") from None
         height, width, *channels = data.image_shape
         pixels = data.test_pixels.reshape(-1, height, width, *(channels or [1])).transpose(0, 3, 1, 2)
         scaled = pixels if data.levels == 255 else (pixels * (255 / data.levels)).round().astype(np.uint8)
@@ -233,7 +239,8 @@ def as_inputs(
     """Images as a model takes them, and in words what was done to them.
 
     Bytes become numbers from 0 to 1. From numbers `mean` is taken and `std` divides, channel by channel; without them,
-    bytes get mean 0 and deviation 1 over these images, and numbers stay as they are. Where the model does not take
+    bytes get mean 0 and deviation 1 over these images, and numbers stay as they are, unless they are images whose
+    values lie 1,000 from 0. Where the model does not take
     images as they are, and has a `Linear` as wide as an image has values, they are laid out in a row. Whole numbers of
     tokens, shape (examples, tokens), stay as they are where the model has an embedding that takes them.
 
@@ -245,7 +252,7 @@ def as_inputs(
 
     Raises:
         ValueError: values are no real numbers, `mean` and `std` do not fit, or are given for tokens, or numbers lie far
-            outside of 0 to 1 where `mean` and `std` say that they should not.
+            outside of what networks are shown: of 0 to 1 where `mean` and `std` are given.
     """
     array = as_numpy(values, "images")
     if array.ndim < 2:
@@ -281,7 +288,13 @@ def as_inputs(
         numbers = (numbers - numbers.mean(axis=over, keepdims=True)) / np.where(spread > 0, spread, 1)
         how = "standardised over these images, channel by channel; say mean and std as in training if they differ"
     else:
-        how = "as they are"
+        low, high = float(numbers.min()), float(numbers.max())
+        if numbers.ndim > 2 and max(-low, high) > FARTHEST:
+            raise ValueError(
+                f"images range from {low:g} to {high:g}, and numbers are shown to the model as they are; divide them, "
+                "or pass bytes"
+            )
+        how = f"as they are, from {low:.3g} to {high:.3g}"
     inputs = torch.from_numpy(np.ascontiguousarray(numbers, dtype=np.float32))
     first = next((one for one in model.modules() if isinstance(one, WITH_WEIGHTS)), None)
     if isinstance(first, nn.Conv2d) and inputs.ndim == 3:

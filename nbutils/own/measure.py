@@ -67,7 +67,8 @@ class Measured:
         table: one row per layer (and the whole network) and measure: `layer`, `measure`, `called` (in words), `value`,
             `first` and `second` (the two halves of the images), `untrained_low` and `untrained_high` (over untrained
             twins and halves), `noise_low` and `noise_high` (the network itself on images of noise), and `word`: whether
-            both halves lie "above" or "below" all of these, or "among" them, or "unknown" where something is missing.
+            the value and both halves lie "above" or "below" all of these, or "among" them, or "unknown" where something
+            is missing.
         neurons: one row per neuron: `layer`, `neuron` (number in its layer), `rate` (share of images on which it
             fires), `mean` activation, `community` in the graph of the whole network, of 4,096 active neurons at most
             (-1 where it has none), and with labels the class that community is `selective_for` and its `preference`.
@@ -112,6 +113,12 @@ class Measured:
         tables = {name: pd.read_parquet(where / f"{name}.parquet") for name in TABLES}
         return cls(**tables, about=json.loads((where / "about.json").read_text("utf-8")))
 
+    @property
+    def too_small(self) -> list[str]:
+        """Layers without a graph, for too few of their neurons are active in one of the networks that are compared."""
+        compared = self.table[self.table["measure"] == "compared"]
+        return compared.loc[compared["value"] < FEWEST, "layer"].tolist()
+
     def wide(self, measures: Collection[str]) -> pd.DataFrame:
         """Values by layer: a row per layer in order, a column per measure."""
         rows = self.table[self.table["measure"].isin(measures)]
@@ -149,7 +156,7 @@ def measure(
     Every number is taken on all images and on two halves of them, on graphs of equally many active neurons; beside it
     stand the same number of twins that were never trained (see :func:`nbutils.own.models.untrained_twin`), and of
     the network on noise with the images' mean and deviation. A number is called above or below these references only if
-    both halves are beyond all of them.
+    it and both halves are beyond all of them.
 
     Time and memory are bounded for wide networks: representations, and communities beside preferred classes, are those
     of at most 2,048 neurons of the last layer and as many of the others, drawn once and the same in all networks.
@@ -525,12 +532,11 @@ def _table(rows: list[tuple[str, str, str, str, float]]) -> pd.DataFrame:
 
 
 def _word(row: Any) -> str:
-    ends = [row.untrained_low, row.untrained_high, row.noise_low, row.noise_high, row.first, row.second]
-    if not np.isfinite(ends).all():
+    references = [row.untrained_low, row.untrained_high, row.noise_low, row.noise_high]
+    own = [row.value, row.first, row.second]
+    if not np.isfinite(references + own).all():
         return "unknown"
-    low, high = min(ends[0], ends[2]), max(ends[1], ends[3])
-    halves = min(row.first, row.second), max(row.first, row.second)
-    return "above" if halves[0] > high else "below" if halves[1] < low else "among"
+    return "above" if min(own) > max(references) else "below" if max(own) < min(references) else "among"
 
 
 def _never_above_0(look: AnyLook, names: list[str]) -> dict[str, int]:

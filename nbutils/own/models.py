@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import inspect
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
@@ -24,7 +25,7 @@ from nbutils.capturing.batches import Feeder, as_batch
 from nbutils.capturing.hooks import evaluating
 from nbutils.data.pictures import torchvision_datasets
 from nbutils.support.checks import shown
-from nbutils.support.messages import nearest
+from nbutils.support.messages import cut, nearest
 from nbutils.support.needs import needed_for
 
 WRAPPERS = ("module.", "_orig_mod.", "model.", "net.", "network.", "backbone.")
@@ -59,8 +60,12 @@ def load_factory(name: str) -> Callable[[], nn.Module]:
     beside = Path(where).expanduser().absolute().parent if where.endswith(".py") else None
     with _importable(beside):
         module = _module(where, name)
-    if not callable(make := getattr(module, factory, None)):
+    if not hasattr(module, factory):
         raise ValueError(f"model: {where} has no factory {factory!r}{nearest(factory, dir(module))}")
+    make = getattr(module, factory)
+    if isinstance(make, nn.Module) or not callable(make):
+        kind = type(make).__name__
+        raise ValueError(f"model: {factory} of {where} is {kind}, not a function or class that makes a model")
 
     def made() -> nn.Module:
         try:
@@ -214,10 +219,13 @@ def _state(path: Path) -> dict[str, torch.Tensor]:
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # likewise
+        if (code := re.search(r"GLOBAL ([\w.]+)", str(error))) is not None:
+            raise ValueError(
+                f"weights: {path} holds more than weights ({shown(code[1])}), and code in files is never run; where it "
+                "was made, save model.state_dict()"
+            ) from None
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise ValueError(
-            f"weights: {path} is damaged, or holds more than weights; save model.state_dict(): {reason}"
-        ) from None
+        raise ValueError(f"weights: {path} is damaged, or no checkpoint: {cut(reason, 200)}") from None
     for name in INSIDE:
         if isinstance(found, Mapping) and isinstance(found.get(name), Mapping):
             found = found[name]

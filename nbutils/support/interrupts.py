@@ -13,6 +13,7 @@ from typing import Any
 
 PATIENCE = 10  # seconds for tidying up, before another Ctrl-C ends the process at once
 ANEW = 0.01  # seconds until an interrupt is tried again that nothing above could catch
+ALL_KEPT = "everything finished so far is kept"
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
@@ -77,8 +78,8 @@ def one_interrupt() -> Iterator[None]:
             signal.signal(number, signal.SIG_IGN if first else signal.SIG_DFL if handler is None else handler)
 
 
-def stopped(reason: KeyboardInterrupt) -> int:
-    """Say that the work was stopped, and return the exit code."""
+def stopped(reason: KeyboardInterrupt, kept: str = ALL_KEPT) -> int:
+    """Say that the work was stopped, and what of it is kept; return the exit code."""
     word = "ended from outside" if isinstance(reason, Terminated) else "interrupted"
-    print(f"\n{word}; everything finished so far is kept", file=sys.stderr)
+    print(f"\n{word}; {kept}", file=sys.stderr)
     return 128 + (reason.number if isinstance(reason, Terminated) else signal.SIGINT)

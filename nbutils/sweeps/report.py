@@ -133,9 +133,8 @@ def write_page(template: Path, parameters: Mapping[str, Any], reads: Sequence[Pa
     def deliver(_job: NotebookJob, outcome: Outcome) -> None:
         if outcome.status == "failed":
             raise ValueError(f"the {page.stem} failed: {outcome.reason}")
-        notebook = relinked(outcome.notebook, template.parent, page.parent)
-        if not (template.parent / "../book").is_dir():  # nothing to lead to outside the project's folder
-            notebook = BOOK_LINK.sub(r"\1", notebook)
+        # Whoever is handed the page has no book beside it.
+        notebook = relinked(BOOK_LINK.sub(r"\1", outcome.notebook), template.parent, page.parent)
         replace_file(page.with_suffix(".ipynb"), notebook.encode())
         replace_file(page, _html(notebook, title).encode())
 

@@ -73,8 +73,9 @@ def test_resnet18_of_torchvision():
     assert len(found) == 17
     assert found["layer4.1.relu#2"] == (512, "channels-first")
     every = captured(model, images)  # names that are proposed can be asked for, one by one
-    (alone,) = capture_activations(model, images, "layer4.1.relu#2").items()
-    assert alone[0] == "layer4.1.relu#2" and (alone[1] == every["layer4.1.relu#2"]).all()
+    alone = capture_activations(model, images, "layer4.1.relu#2")
+    assert list(alone) == ["layer4.1.relu#2"]
+    assert (alone["layer4.1.relu#2"] == every["layer4.1.relu#2"]).all()
     assert Watch(model, images, layers=list(found)).layers == list(found)
 
 
