@@ -147,7 +147,7 @@ def load_images(name: str) -> Images:
         except ValueError as error:
             if not str(error).startswith("dataset must be"):
                 raise
-            raise ValueError(f"data must be a file .npz, or as a {error}") from None
+            raise ValueError(f"data: {error}; or give a file .npz") from None
         height, width, *channels = data.image_shape
         pixels = data.test_pixels.reshape(-1, height, width, *(channels or [1])).transpose(0, 3, 1, 2)
         scaled = pixels if data.levels == 255 else (pixels * (255 / data.levels)).round().astype(np.uint8)

@@ -8,6 +8,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import pickle
 import random
 import re
 import sys
@@ -219,10 +220,11 @@ def _state(path: Path) -> dict[str, torch.Tensor]:
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # likewise
-        if (code := re.search(r"GLOBAL ([\w.]+)", str(error))) is not None:
+        if isinstance(error, pickle.UnpicklingError):  # whose text says how to run the code in it
+            code = re.search(r"GLOBAL ([\w.]+)", str(error))
             raise ValueError(
-                f"weights: {path} holds more than weights ({shown(code[1])}), and code in files is never run; where it "
-                "was made, save model.state_dict()"
+                f"weights: {path} is damaged, or holds more than weights{f' ({shown(code[1])})' if code else ''}, and "
+                "code in files is never run; where it was made, save model.state_dict()"
             ) from None
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise ValueError(f"weights: {path} is damaged, or no checkpoint: {cut(reason, 200)}") from None

@@ -18,7 +18,7 @@ from torch import nn
 import nbutils as nb
 from nbutils.cli import main
 from nbutils.measures import class_cells, measure_matched
-from nbutils.own.measure import DRAWS, GRAPH, WHOLE, Measured
+from nbutils.own.measure import DRAWS, GRAPH, WHOLE, Measured, _table
 from nbutils.pages import own_network
 
 TABLES = ["table", "neurons", "edges", "costs", "layers"]
@@ -113,9 +113,22 @@ def test_words_follow_from_the_columns(found):
     rows = found.table.dropna()
     low = rows[["untrained_low", "noise_low"]].min(axis=1)
     high = rows[["untrained_high", "noise_high"]].max(axis=1)
-    halves = rows[["first", "second"]]
-    expected = np.where(halves.min(axis=1) > high, "above", np.where(halves.max(axis=1) < low, "below", "among"))
+    own = rows[["value", "first", "second"]]
+    expected = np.where(own.min(axis=1) > high, "above", np.where(own.max(axis=1) < low, "below", "among"))
     assert (rows["word"] == expected).all()
+    assert set(expected) == {"above", "below", "among"}
+
+
+@pytest.mark.parametrize(
+    ("value", "first", "second", "word"),
+    [(5, 4, 6, "above"), (3, 4, 6, "among"), (5, 3, 6, "among"), (0, -1, 0, "below"), (2, 0, 0, "among")]
+    + [(np.nan, 4, 6, "unknown")],
+)
+def test_a_value_within_its_references_is_never_beyond_them(value, first, second, word):
+    network, part = ["own"] * 3, ["whole", "first", "second"]
+    rows = [(*one, "modularity", x) for *one, x in zip(network, ["0"] * 3, part, (value, first, second), strict=True)]
+    rows += [(name, "0", one, "modularity", x) for name, x in (("untrained 0", 1), ("noise", 3)) for one in part]
+    assert _table(rows)["word"].tolist() == [word]
 
 
 def test_the_model_stays_as_it_was_and_the_same_comes_again(trained, found):
@@ -234,7 +247,9 @@ def test_tracing_of_memory_by_the_caller_goes_on():
 
 def test_small_layers_have_no_graph_and_say_so(trained):
     small = nn.Sequential(nn.Linear(64, 12), nn.Tanh(), nn.Linear(12, 60), nn.Tanh(), nn.Linear(60, 10))
-    table = nb.measure(small, *trained[1:], twins=1).table
+    found = nb.measure(small, *trained[1:], twins=1)
+    table = found.table
+    assert found.too_small == ["1"]
     assert np.isnan(at(table, "1", "modularity")["value"])
     assert at(table, "1", "modularity")["word"] == "unknown"
     assert np.isfinite(at(table, "3", "modularity")["value"])
@@ -397,6 +412,12 @@ def test_the_command_measures_a_network_from_a_file_and_writes_a_page(trained, t
     assert "more than chance, architecture and noise make" in page
     assert re.search(r"<h1[^>]*>Communities of mine\.py:build<", page)
     assert "How to measure yours" not in page, "who has the report has done so"
+    for text in (page, (folder / "page.ipynb").read_text("utf-8")):
+        links = re.findall(r"""href=\\?"([^"\\]+)|\]\(([^)\s]+)\)""", text)
+        assert {one or other for one, other in links} >= {"https://arxiv.org/abs/2106.04693"}
+        assert all((one or other).startswith(("https://", "#", "data:")) for one, other in links), (
+            "no link into a folder"
+        )
 
 
 @pytest.mark.parametrize(
@@ -404,6 +425,7 @@ def test_the_command_measures_a_network_from_a_file_and_writes_a_page(trained, t
     [
         (["--model", "nowhere.py:build", "--data", "digits"], "there is no file 'nowhere.py'"),
         (["--model", "torch.nn:ReLU", "--data", "none.npz"], "there is no file none.npz"),
+        (["--model", "torch.nn:ReLU", "--data", "mnits"], "'mnits' (did you mean 'mnist'?); or give a file .npz"),
         (["--model", "torch.nn:ReLU", "--data", "digits", "--weights", "w.pt"], "there is no file w.pt"),
         (["--model", "torchvision:resnet18", "--data", "digits"], "takes 3 channels"),
         (["--model", "torch.nn:Identity", "--data", "digits", "--layers", "relu"], "matches none"),
@@ -424,6 +446,23 @@ def test_a_place_that_is_no_folder_is_refused_before_anything_is_measured(comman
     assert main([command, "--model", "torch.nn:Identity", "--data", "digits", "--into", into]) == 2
     assert "--into must lie in a folder that can be written to; mine.yml is none" in capsys.readouterr().err
     assert Path("mine.yml").read_text("utf-8") == "a: 1\n"
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder in which nobody can make one")
+def test_a_folder_in_which_none_can_be_made_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["measure", "--model", "torch.nn:Identity", "--data", "digits", "--into", "/proc/nope"]) == 2
+    assert "--into must lie in a folder that can be written to; /proc is none" in capsys.readouterr().err
+
+
+def test_what_an_interrupt_says_is_true(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("def build():\n    raise KeyboardInterrupt\n", "utf-8")
+    assert main(["measure", "--model", "mine.py:build", "--data", "digits"]) == 130
+    told = capsys.readouterr().err
+    assert "interrupted; nothing is written before the end" in told
+    assert "kept" not in told
+    assert [one.name for one in tmp_path.iterdir() if one.name != "__pycache__"] == ["mine.py"]
 
 
 def test_outputs_that_are_not_the_classes_are_told(tmp_path, monkeypatch, capsys):

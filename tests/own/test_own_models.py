@@ -22,6 +22,7 @@ from nbutils.own.images import StoredRows, as_inputs, chosen_examples, expected,
 from nbutils.own.models import as_module, draws_all, load_factory, load_weights, untrained_twin
 from nbutils.pages.own_network import GUESSED
 from nbutils.runs.models import build_model
+from nbutils.support.messages import is_plain
 
 FACTORY = """
 from torch import nn
@@ -33,6 +34,7 @@ def needs(size):
     return build()
 
 number = 3
+made = nn.Linear(2, 2)
 
 def text():
     return "no module"
@@ -64,7 +66,8 @@ def test_models_by_name(factory):
         ("no.such.place:build", "cannot be imported: ModuleNotFoundError"),
         ("nowhere.py:build", "there is no file 'nowhere.py'"),
         ("{factory}:bild", "has no factory 'bild' .did you mean 'build'"),
-        ("{factory}:number", "has no factory 'number'"),
+        ("{factory}:number", "number of .* is int, not a function or class that makes a model"),
+        ("{factory}:made", "made of .* is Linear, not a function or class that makes a model"),
         ("{factory}:needs", r"needs\(\) of .* failed, it is called without arguments: TypeError"),
         ("{factory}:text", "model must be a PyTorch module, received str"),
     ],
@@ -162,14 +165,23 @@ def test_files_execute_nothing_and_damage_is_said(tmp_path, monkeypatch):
     torch.save({"weight": Harmful()}, tmp_path / "worse.pt")
     (tmp_path / "short.safetensors").write_bytes(b"\x08\0\0\0")
     torch.save([1, 2], tmp_path / "list.pt")
+    torch.save(model, tmp_path / "whole.pt")
+    (tmp_path / "cut.pt").write_bytes((tmp_path / "whole.pt").read_bytes()[:500])
     for name, word in (
         ("bad.pt", "damaged"),
-        ("worse.pt", "damaged"),
+        ("worse.pt", r"holds more than weights \(.*\), and code in files is never run"),
+        (
+            "whole.pt",
+            "holds more than weights .'torch.nn.modules.linear.Linear'., and code in files is never run; where",
+        ),
+        ("cut.pt", "damaged"),
         ("short.safetensors", "damaged"),
         ("list.pt", "no weights"),
     ):
-        with pytest.raises(ValueError, match=word):
+        with pytest.raises(ValueError, match=word) as refusal:
             load_weights(model, tmp_path / name)
+        assert is_plain(str(refusal.value)), "no signs that act on a terminal"
+        assert "weights_only" not in str(refusal.value), "no advice to run it all the same"
     assert not (tmp_path / "harmed").exists()
     with pytest.raises(FileNotFoundError, match="there is no file"):
         load_weights(model, tmp_path / "none.pt")
@@ -236,6 +248,11 @@ def test_inputs_as_a_network_takes_them(rng):
             as_inputs(conv, images, **options)
     with pytest.raises(ValueError, match="images range up to 2"):
         as_inputs(conv, images.astype(float), [0.5], [0.5])
+    with pytest.raises(
+        ValueError, match="images range from 0 to 65025, and numbers are shown to the model as they are"
+    ):
+        as_inputs(conv, images * np.float32(255))
+    assert as_inputs(conv, images / np.float32(255))[1] == "as they are, from 0 to 1"
     with pytest.raises(ValueError, match="1 NaN or infinite"):
         as_inputs(mlp, np.array([[np.nan, 1.0]]))
     assert expected(nn.ReLU()) == "it has no layer that says what it takes"
