@@ -121,8 +121,14 @@ def test_words_follow_from_the_columns(found):
 
 @pytest.mark.parametrize(
     ("value", "first", "second", "word"),
-    [(5, 4, 6, "above"), (3, 4, 6, "among"), (5, 3, 6, "among"), (0, -1, 0, "below"), (2, 0, 0, "among")]
-    + [(np.nan, 4, 6, "unknown")],
+    [
+        (5, 4, 6, "above"),
+        (3, 4, 6, "among"),
+        (5, 3, 6, "among"),
+        (0, -1, 0, "below"),
+        (2, 0, 0, "among"),
+        (np.nan, 4, 6, "unknown"),
+    ],
 )
 def test_a_value_within_its_references_is_never_beyond_them(value, first, second, word):
     network, part = ["own"] * 3, ["whole", "first", "second"]
