@@ -62,7 +62,8 @@ SENTENCES = """\
    ({added_words}), the entropies {entropies} ({entropies_words}); of all {count} measures the strongest is *{first}*,
    with a rank correlation of {strength}.
 5. **{headline_5}** The area under the curve for "a quarter or more of the labels are wrong" is {noise} for modularity
-   on average, and {least} on {hardest}; of {tried} measures that can be asked this {many} reach {noticed} or more."""
+   on average, and {least} on {hardest}; of {tried} measures that can be asked this {many} reach {noticed} or more,
+   {steady} of them in the same direction on every data set."""
 # Opening of each sentence: where all data sets say "supported", where none does, where some do.
 HEADLINES = {
     "q": (
@@ -93,6 +94,7 @@ def _sentences(studies: Sequence[Found]) -> list[str]:
     boards = pd.concat([one.board[one.board["measurable"]].assign(dataset=one.title) for one in studies])
     mean = boards.groupby("called")[["rho", "detects"]].mean()
     first, many = mean["rho"].abs().idxmax(), int((mean["detects"] >= NOTICED).sum())
+    sides = boards.dropna(subset="noise_rho").groupby("called")["noise_rho"].agg(lambda rho: rho.gt(0).nunique())
     own = boards[boards["measure"] == "modularity"].set_index("dataset")["detects"].dropna()
     asked = {
         "chance": "H1 beyond chance",
@@ -114,6 +116,7 @@ def _sentences(studies: Sequence[Found]) -> list[str]:
         "count": str(len(mean)),
         "first": first,
         "many": str(many),
+        "steady": str(int(((mean["detects"] >= NOTICED) & (sides == 1)).sum())),
         "tried": str(mean["detects"].notna().sum()),
     }
     filled |= {"strength": format_number(mean.loc[first, "rho"], 2), "noticed": str(NOTICED)}

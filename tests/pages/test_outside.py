@@ -35,7 +35,7 @@ def test_the_box_counts_layers_above_and_known():
     for name, one in found.items():
         rows = one.table[(one.table["measure"] == "excess") & (one.table["layer"] != WHOLE)]
         known = rows.dropna(subset=["first", "untrained_high", "noise_high"])
-        above = known[["first", "second"]].min(axis=1) > known[["untrained_high", "noise_high"]].max(axis=1)
+        above = known[["value", "first", "second"]].min(axis=1) > known[["untrained_high", "noise_high"]].max(axis=1)
         assert f"{above.sum()} of {len(known)} wide enough" in said
         assert f"{row_of(one, 'excess')['value']:.2f} beyond chance" in said
         assert name in said
