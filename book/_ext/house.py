@@ -37,6 +37,7 @@ ROOMS = (
     "capturing",
     "support",
 )  # from the top
+SENTENCES = re.compile(r'Markdown\(f"""\n(.*?)"""', re.DOTALL)  # what a page says in words, written by code
 WIDTH, LINE, CHARACTERS = 400, 17, 49  # of the picture; characters of a line, in the widest of common fonts
 ALT = (
     "The rooms of nbutils as floors, from the command line at the top to support at the bottom, each with its files "
@@ -170,9 +171,12 @@ def argument(cells: list[dict]) -> list[dict]:
 
 
 def words_per_line(cells: list[dict]) -> float:
-    """Words of prose for each line of code, hidden cells counted."""
-    prose = " ".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
-    return len(re.findall(r"\w[\w'’-]*", prose)) / max(1, sum(len(code_lines(c)) for c in argument(cells)))
+    """Words of prose for each line of code, hidden cells counted; sentences with numbers in them are prose."""
+    prose = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
+    told = [text for c in argument(cells) for text in SENTENCES.findall("".join(c["source"]))]
+    words = re.findall(r"\w[\w'’-]*", " ".join([*prose, *(re.sub(r"\{.*?\}", "", text) for text in told)]))
+    lines = sum(len(code_lines(c)) for c in argument(cells)) - sum(text.count("\n") for text in told)
+    return len(words) / max(1, lines)
 
 
 def hidden_share(cells: list[dict]) -> float:

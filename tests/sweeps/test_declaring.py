@@ -73,7 +73,7 @@ def test_our_templates_are_checked_with_their_own_models(write_sweep, root):
         grid={"density": [0.05, 1.5], "epoch": [1]},
     )
     text = "\n".join(mistakes(file))
-    assert "received 'mnsit' (in all 2 points)" in text
+    assert "received 'mnsit' (did you mean 'mnist'?) (in all 2 points)" in text
     assert "density: input should be less than or equal to 1, received 1.5 (in 1 of 2 points)" in text
     assert "epoch: no such parameter (did you mean 'epochs'?)" in text
 
