@@ -811,7 +811,7 @@ def _parser() -> argparse.ArgumentParser:
         "glance",
         help="write the verdicts and their figure into README.md",
         description="Write the answers of both studies, computed from their tables, into README.md and the book's "
-        "first page, and draw the figure of the verdicts.",
+        "first page, draw the figure of the verdicts, and write the ranges of networks of this book.",
     )
     runs = commands.add_parser(
         "runs",
@@ -896,6 +896,7 @@ def _pages(options: argparse.Namespace) -> int:
 def _glance(options: argparse.Namespace) -> int:
     from nbutils.pages.answering import open_all
     from nbutils.pages.landing import check_place, write_answer, write_glance
+    from nbutils.pages.own_network import write_ranges
     from nbutils.pages.publish import committed_studies
     from nbutils.study.archive import RESULTS, has_tables, read_archive
     from nbutils.study.hypotheses import collect_evidence
@@ -911,6 +912,7 @@ def _glance(options: argparse.Namespace) -> int:
             results.append(study.compute(options.jobs, progress))
     write_glance(root, results, collect_evidence(results))
     write_answer(root, open_all())
+    write_ranges(root)
     return 0
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -13,7 +15,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from nbutils.capturing.proposals import RECURRENT
-from nbutils.own.measure import COUNTS, FEWEST, WHOLE, Measured, measure
+from nbutils.own.measure import COUNTS, FEWEST, MEASURED, WHOLE, Measured, measure
 from nbutils.pages.answering import open_all, open_kind
 from nbutils.pages.portraits import pulled_layout
 from nbutils.pages.speed import costs_of_measuring, read_figures
@@ -21,9 +23,10 @@ from nbutils.second.answers import sound, values_of
 from nbutils.second.candidates import CANDIDATES
 from nbutils.support.checks import shown
 from nbutils.support.display import GREY, INK, Html, callout, figure_style, fold, format_number, show_table
-from nbutils.support.files import project_folder
+from nbutils.support.files import project_folder, replace_file
 
 __all__ = [
+    "book_ranges",
     "by_depth",
     "costs_by_size",
     "depth_figure",
@@ -38,6 +41,7 @@ __all__ = [
     "show_outside",
     "show_references",
     "told_of_graph",
+    "write_ranges",
 ]
 
 REFERENCES = "chance, architecture and noise make"
@@ -101,10 +105,13 @@ def show_found(found: Measured) -> Html:
     about = found.about
     excess, remainder = row_of(found, "excess"), row_of(found, "remainder")
     text = told_of_graph(found)
+    ends = [excess[f"{kind}_{end}"] for kind in ("untrained", "noise") for end in ("low", "high")]
+    beside = ""
+    if np.isfinite(ends).all():
+        beside = " (twins {} to {}, noise {} to {})".format(*(format_number(end, 2) for end in ends))
     if excess["word"] == "above":
         title = f"This network's communities are more than {REFERENCES}"
-        low, high = (format_number(excess[f"untrained_{end}"], 2) for end in ("low", "high"))
-        text += f" (twins {low} to {high}); luck alone makes one network in {about['twins'] + 2} the highest."
+        text += f"{beside}; luck alone makes one network in {about['twins'] + 2} the highest."
         if about["classes"]:
             part = format_number(row_of(found, "class_part")["value"], 2)
             rest = format_number(remainder["value"], 2)
@@ -112,7 +119,7 @@ def show_found(found: Measured) -> Html:
     else:
         less = excess["word"] == "below"
         title = f"This network's communities are {'less than' if less else 'not shown to be more than'} {REFERENCES}"
-        text += f"; luck alone makes one network in {about['twins'] + 2} the lowest." if less else "."
+        text += f"{beside}; luck alone makes one network in {about['twins'] + 2} the lowest." if less else f"{beside}."
     if left_out := about.get("left_out"):
         text += f" Left out, for they could not be measured: {', '.join(left_out)}."
     accuracy = "" if about["accuracy"] is None else f" Accuracy on these images: {about['accuracy']:.3f}."
@@ -220,6 +227,10 @@ def costs_by_size() -> pd.DataFrame:
     return costs_of_measuring(read_figures(bars) if bars.is_file() else {})
 
 
+KIND_NAMES = ("fully connected", "convolutional", "transformer")
+RANGES = "ranges.json"  # beside the code that measures networks
+
+
 def kind_of(found: Measured) -> str:
     """ "fully connected", "convolutional" or "transformer", by the shapes of its layers; "" for any other.
 
@@ -236,19 +247,35 @@ def kind_of(found: Measured) -> str:
     return "transformer" if tokens and not ((dimensions > 0) & ~last).any() else ""
 
 
+def book_ranges() -> dict[str, dict[str, tuple[float, float]]]:
+    """Middle 90 % of the clean networks of this book, by kind and measure, from the committed tables.
+
+    They travel with the package, which is used where no tables are; `make glance` writes them.
+    """
+    found = {}
+    for kind in KIND_NAMES:
+        rows = []
+        for one in open_all() if kind == KIND_NAMES[0] else open_kind(kind):
+            networks, _ = sound(one.tables, "small", "true")
+            rows.append(values_of(one.tables, networks, list(MEASURED)))
+        known = {name: values.dropna() for name, values in pd.concat(rows).items()}
+        found[kind] = {
+            name: tuple(float(f"{end:.6g}") for end in np.quantile(values, (0.05, 0.95)))
+            for name, values in known.items()
+            if len(values)
+        }
+    return found
+
+
+def write_ranges(root: Path) -> None:
+    """Write :func:`book_ranges` into the package."""
+    replace_file(root / "nbutils/own" / RANGES, (json.dumps(book_ranges(), indent=0) + "\n").encode())
+
+
 def _committed(found: Measured) -> dict[str, tuple[float, float]]:
-    """Middle 90 % of the clean networks of the same kind whose tables are there."""
-    kind = kind_of(found)
-    try:
-        studies = open_all() if kind == "fully connected" else open_kind(kind) if kind else []
-    except ValueError:
-        return {}
-    names, rows = list(dict.fromkeys(found.table["measure"])), []
-    for one in studies:
-        networks, _ = sound(one.tables, "small", "true")
-        rows.append(values_of(one.tables, networks, names))
-    values = pd.concat(rows) if rows else pd.DataFrame()
-    return {name: tuple(np.quantile(v, (0.05, 0.95))) for name in values if len(v := values[name].dropna())}
+    """Ranges of the networks of this book that are of the same kind."""
+    ranges = json.loads(files("nbutils.own").joinpath(RANGES).read_text("utf-8"))
+    return {name: tuple(ends) for name, ends in ranges.get(kind_of(found), {}).items()}
 
 
 def open_outside(tables: str = "") -> dict[str, Measured]:

@@ -7,6 +7,7 @@ import re
 import tracemalloc
 from copy import deepcopy
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,8 @@ import nbutils as nb
 from nbutils.cli import main
 from nbutils.measures import class_cells, measure_matched
 from nbutils.own.measure import DRAWS, GRAPH, WHOLE, Measured, _table
-from nbutils.pages import own_network
+from nbutils.pages import answering, own_network
+from nbutils.second import answers
 
 TABLES = ["table", "neurons", "edges", "costs", "layers"]
 
@@ -385,6 +387,24 @@ def test_ranges_are_of_networks_of_the_same_kind(found):
     shown = {kind: own_network.show_references(with_layers(*networks[0])).text for kind, networks in kinds.items()}
     assert {kind for kind, text in shown.items() if "networks of this book" in text} == set(kinds) - {""}
     assert len(set(shown.values())) == 4, "each kind has ranges of its own"
+
+
+def test_the_ranges_in_the_package_are_those_of_the_committed_tables():
+    told = json.loads(files("nbutils.own").joinpath("ranges.json").read_text("utf-8"))
+    found = own_network.book_ranges()
+    assert told.keys() == found.keys()
+    for kind, ranges in found.items():
+        assert told[kind].keys() == ranges.keys()
+        for name, ends in ranges.items():
+            assert told[kind][name] == pytest.approx(ends, rel=1e-5), "run make glance"
+    every = pd.concat(
+        [
+            answers.values_of(one.tables, answers.sound(one.tables, "small", "true")[0], ["modularity"])
+            for one in answering.open_all()
+        ]
+    )
+    inside = every["modularity"].between(*told["fully connected"]["modularity"])
+    assert 0.89 < inside.mean() < 0.91
 
 
 @pytest.mark.slow(20)
