@@ -103,7 +103,10 @@ class Wanted:
             if not there:
                 listed = f": {', '.join(map(repr, called))}" if called else ", which calls none"
                 told = f"layers: {shown(pattern)} matches no activation function that the model calls"
-                raise ValueError(f"{told}{_nearest([name], called)}{listed}")
+                asked = name.rpartition(".")[2].lstrip("*")  # the function alone, wherever it is called
+                near = get_close_matches(asked, {one.rpartition(".")[2] for one in called}, n=1)
+                hint = f" (did you mean {name.removesuffix(asked) + near[0]!r}?)" if near else ""
+                raise ValueError(f"{told}{hint}{listed}")
             raise ValueError(f"layers: {shown(pattern)} names a use that is not there; {there[0]!r} runs less often")
 
 
@@ -144,18 +147,15 @@ def _matched(names: Collection[str], patterns: Collection[str]) -> list[str]:
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def _nearest(patterns: Collection[str], there: Collection[str]) -> str:
-    near = [name for pattern in patterns for name in get_close_matches(pattern, there, n=1)]
-    return f" (did you mean {near[0]!r}?)" if near else ""
-
-
 def _require_matches(layers: Any, there: Collection[str], patterns: Collection[str]) -> None:
     unmet = [pattern for pattern in patterns if not _matched(there, [pattern])]
     if patterns and not unmet:
         return
+    near = [name for pattern in unmet for name in get_close_matches(pattern, there, n=1)]
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
     listed = ", ".join(map(repr, there))
     told = f"layers={shown(layers)}" if len(unmet) == len(patterns) else f"layers: {shown(unmet[0])}"
-    raise ValueError(f"{told} matches none of the model's layers{_nearest(unmet, there)}: {listed}")
+    raise ValueError(f"{told} matches none of the model's layers{hint}: {listed}")
 
 
 def _patterns(model: nn.Module, layers: str | Collection[str]) -> list[str]:

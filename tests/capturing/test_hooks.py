@@ -159,6 +159,8 @@ def test_called_activation_functions_are_layers(rng):
         capture_activations(model, x, "*silu()")
     with pytest.raises(ValueError, match=r"did you mean 'relu\(\)'\?\): 'relu\(\)', 'gelu\(\)', 'part.tanh\(\)'"):
         capture_activations(model, x, "rleu()")
+    with pytest.raises(ValueError, match=r"did you mean '\*\.tanh\(\)'\?\)"):
+        capture_activations(model, x, "*.tahn()")
     for asked, there in (
         ("relu()#2", ["relu()#2"]),
         ("relu()#1 gelu()", ["relu()", "gelu()"]),
