@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, shown
-from nbutils.support.figures import figure_csv, is_wide, restacked
+from nbutils.support.figures import figure_csv, is_lettered, is_wide, restacked
 
 MOST_TWICE = 200_000  # characters of a figure that a page can hold twice, for a desk and for a phone
 THOUSANDS = 10_000  # from here on digits of a whole number are grouped
@@ -95,7 +95,8 @@ def show(figure: Figure, caption: str, alt: str, *, min_width: int = 600) -> Htm
         figure: drawn inside :func:`figure_style`; pyplot forgets it, so that a notebook shows it once.
         caption: what it shows and where the numbers come from; may hold `code` in backticks.
         alt: the same for someone who cannot see it.
-        min_width: pixels below which a narrow screen scrolls rather than shrinks it; more where letters are small.
+        min_width: pixels below which a narrow screen scrolls rather than shrinks it; more where letters are small. A
+            picture without letters always shrinks.
 
     Returns:
         Something that notebooks display: inline SVG, readable on a phone by scrolling sideways, in light and dark.
@@ -109,7 +110,7 @@ def show(figure: Figure, caption: str, alt: str, *, min_width: int = 600) -> Htm
     if figure.get_layout_engine() is None:
         figure.set_layout_engine("constrained")  # else long labels are cut off
     values = figure_csv(figure)
-    wide = _svg(figure, caption, alt, min_width)
+    wide = _svg(figure, caption, alt, min_width if is_lettered(figure) else 0)
     narrow = ""
     if len(wide) < MOST_TWICE and is_wide(figure):
         with restacked(figure):

@@ -26,7 +26,7 @@ from matplotlib.lines import Line2D
 from matplotlib.offsetbox import VPacker
 from matplotlib.ticker import FixedLocator
 
-__all__ = ["WIDTH", "figure_csv", "is_wide", "restacked"]
+__all__ = ["WIDTH", "figure_csv", "is_lettered", "is_wide", "restacked"]
 
 GAP = 0.1  # inches above and below panels that stand in one column
 BELOW = "outside lower center"  # where a legend of all panels stands
@@ -54,6 +54,21 @@ def is_wide(figure: Figure) -> bool:
     columns = max(map(_named_columns, panels), default=0)
     wide = bool(figure.get_figwidth() > WIDTH + 0.5)
     return wide and len(panels) <= MOST and not pictures and columns <= MOST_COLUMNS
+
+
+def is_lettered(figure: Figure) -> bool:
+    """Whether a figure has letters, which become too small to read when it shrinks.
+
+    Examples:
+        >>> figure = Figure()
+        >>> axes = figure.subplots()
+        >>> before = is_lettered(figure)
+        >>> axes.set_axis_off()
+        >>> before, is_lettered(figure)
+        (True, False)
+    """
+    own = (axes.axison or axes.texts or axes.get_legend() or axes.get_title() for axes in figure.axes)
+    return any(own) or any(axes.get_title(loc="left") for axes in figure.axes) or bool(figure.legends or figure.texts)
 
 
 def _named_columns(axes: Axes) -> int:

@@ -105,6 +105,9 @@ def test_small_letters_are_scrolled_not_shrunk(figure):
     narrow, wide = (show(figure, "Caption.", "Alt.", min_width=width).text for width in (300, 5000))
     assert "min-width:300px" in narrow
     assert f"min-width:{figure.get_size_inches()[0] * 90:.0f}px" in wide, "never wider than the figure is"
+    for axes in figure.axes:
+        axes.set_axis_off()
+    assert "min-width:0px" in show(figure, "Caption.", "Alt.").text, "a picture without letters fits any screen"
 
 
 def test_folded_parts_open_with_a_click():
