@@ -20,6 +20,7 @@ from nbutils.second.answers import course, sound, values_of
 from nbutils.second.replication import OTHERS
 from nbutils.stats import correlation
 from nbutils.support.display import format_number, interval_text
+from nbutils.support.palette import BLUE, GREEN, ORANGE, PINK, RED
 from nbutils.support.points import Axis, Plot, Point, as_json
 
 __all__ = ["decoded", "encoded", "explorer_data", "explorer_html", "studies"]
@@ -62,7 +63,7 @@ SETTINGS = {
     "weight_decay": "weight decay",
     "epochs": "epochs",
 }
-COLOURS = ("#d97a1a", "#3b82c4", "#2a9d6f", "#a35cc4", "#c8463c")
+COLOURS = (ORANGE, BLUE, GREEN, PINK, RED)  # of levels of a setting, as in explore.js
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 STEPS = len(DIGITS) ** 2 - 2  # the last number of two digits is "missing"
 ACCURACY = "test accuracy"

@@ -87,8 +87,8 @@
   }
 
   /* --- The explorer: the same plot, drawn here. */
-  var DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", STEPS = 64 * 64 - 2, BLUE = "#3b82c4";
-  var COLOURS = ["#d97a1a", BLUE, "#2a9d6f", "#a35cc4", "#c8463c"];
+  var DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", STEPS = 64 * 64 - 2, BLUE = "#3860d6";
+  var COLOURS = ["#cf8f1c", BLUE, "#18ab60", "#c88cbc", "#bc1a16"];
 
   /* Two letters are a number between `lo` and `hi`; "__" is none. */
   function decode(kept) {

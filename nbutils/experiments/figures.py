@@ -20,6 +20,7 @@ from nbutils.experiments.lesions import KINDS
 from nbutils.experiments.trials import OUTCOMES
 from nbutils.runs.pruning import PRUNINGS
 from nbutils.support.display import figure_style
+from nbutils.support.palette import LINE, MEASURES, NOTHING, PENALTIES, RULES, SPARSITY, SUBJECT
 
 __all__ = [
     "class_losses_figure",
@@ -35,8 +36,6 @@ __all__ = [
 ]
 
 WIDTH, ROW = 7.6, 0.19  # inches
-TOLD, OPEN, INK = "#3b82c4", "#8a8f98", "#6b7280"  # an effect after correction, one that is open, lines
-LINES = (("#3b82c4", "o"), ("#d97a1a", "s"), ("#a35cc4", "^"), ("#8a8f98", "D"), ("#2a9d6f", "v"))  # of rules
 
 
 def effects_figure(effects: pd.DataFrame, columns: Sequence[str]) -> Figure:
@@ -53,10 +52,10 @@ def effects_figure(effects: pd.DataFrame, columns: Sequence[str]) -> Figure:
         fig, axes = plt.subplots(1, len(columns), figsize=size, sharey=True, squeeze=False)
         for ax, column in zip(axes[0], columns, strict=True):
             own = effects[effects["column"] == column].set_index("condition").loc[rows]
-            colours = [TOLD if adjusted <= 0.05 else OPEN for adjusted in own["adjusted"]]
+            colours = [SUBJECT if adjusted <= 0.05 else NOTHING for adjusted in own["adjusted"]]
             ax.hlines(range(len(rows)), own["low"], own["high"], color=colours, lw=1.5)
             ax.scatter(own["effect"], range(len(rows)), color=colours, s=14, zorder=3)
-            ax.axvline(0, color=INK, lw=0.8)
+            ax.axvline(0, color=LINE, lw=0.8)
             ax.set_title(OUTCOMES[column], fontsize=9.5)
             ax.set(yticks=range(len(rows)), yticklabels=titles)
             ax.tick_params(labelsize=8)
@@ -65,14 +64,6 @@ def effects_figure(effects: pd.DataFrame, columns: Sequence[str]) -> Figure:
     return fig
 
 
-# Column -> its colour and marker in figures of the first two epochs.
-DRAWN: Mapping[str, tuple[str, str]] = {
-    "modularity": ("#3b82c4", "o"),
-    "excess": ("#8a8f98", "s"),
-    "accuracy": ("#d97a1a", "^"),
-    "active_entropy": ("#2a9d6f", "D"),
-    "block_entropy": ("#a35cc4", "v"),
-}
 ROWS = (("modularity", "excess"), ("accuracy",), ("active_entropy", "block_entropy"))
 NAMES = {"modularity": "Q", "excess": "Q beyond chance", "accuracy": "accuracy", "active_entropy": "binned entropy"}
 NAMES |= {"block_entropy": "block entropy"}
@@ -119,12 +110,12 @@ def early_figure(table: pd.DataFrame) -> Figure:
 
 def _course(ax: Axes, series: pd.DataFrame, name: str, ways: pd.Series | None) -> None:
     """One measure over the steps at which it was taken."""
-    (colour, marker), there = DRAWN[name], series.dropna(axis=1, how="all")
+    (colour, marker), there = MEASURES[name], series.dropna(axis=1, how="all")
     mean, spread = there.mean(), there.std(ddof=1).fillna(0)
     ax.fill_between(there.columns, mean - spread, mean + spread, color=colour, alpha=0.2, lw=0)
     at = np.exp(np.log(ways.dropna()).mean()) if ways is not None and ways.notna().any() else np.nan
     ax.plot(there.columns, mean, color=colour, lw=1.4, label=NAMES[name], marker=marker, ms=5, markevery=[])
-    ax.plot([at], [np.interp(at, there.columns, mean)], marker, color=colour, ms=6, mec=INK, mew=0.8)
+    ax.plot([at], [np.interp(at, there.columns, mean)], marker, color=colour, ms=6, mec=LINE, mew=0.8)
 
 
 def leads_figure(table: pd.DataFrame, lags: int = EARLY_RULES.lags) -> Figure:
@@ -146,12 +137,12 @@ def leads_figure(table: pd.DataFrame, lags: int = EARLY_RULES.lags) -> Figure:
                 if len(both) < 3:
                     continue
                 found = lagged_correlations(both[name].to_numpy(), both["accuracy"].to_numpy(), lags)
-                each, (colour, marker) = found.diagonal(axis1=1, axis2=2), DRAWN[name]
+                each, (colour, marker) = found.diagonal(axis1=1, axis2=2), MEASURES[name]
                 ends = np.array([t_interval(values) for values in each])
                 ax.fill_between(places, *ends.T, color=colour, alpha=0.18, lw=0)
                 ax.plot(places, each.mean(axis=1), color=colour, lw=1.4, marker=marker, ms=3, label=NAMES[name])
-            ax.axhline(0, color=INK, lw=0.8)
-            ax.axvline(0, color=INK, lw=0.8, ls=":")
+            ax.axhline(0, color=LINE, lw=0.8)
+            ax.axvline(0, color=LINE, lw=0.8, ls=":")
             ax.set_title(title, fontsize=9.5)
             ax.set_xlabel("lag, steps", fontsize=9)
             ax.tick_params(labelsize=8)
@@ -195,7 +186,7 @@ def pruning_figure(courses: pd.DataFrame, columns: Mapping[str, str], titles: Ma
 
 def _pruning_panel(ax: Axes, own: pd.DataFrame, names: Sequence[str], sparsities: Sequence[float]) -> None:
     """Dashed before retraining, solid after it; bars are intervals, drawn beside each other."""
-    for number, (name, (colour, marker)) in enumerate(zip(names, cycle(LINES), strict=False)):
+    for number, (name, (colour, marker)) in enumerate(zip(names, cycle(RULES), strict=False)):
         for stage, line in (("before", "--"), ("after", "-")):
             part = own[(own["rule"] == name) & (own["stage"] == stage)].set_index("sparsity").reindex(sparsities)
             place = [step + 0.07 * (number - len(names) / 2) for step in range(len(sparsities))]
@@ -208,15 +199,6 @@ def _pruning_panel(ax: Axes, own: pd.DataFrame, names: Sequence[str], sparsities
     ax.tick_params(labelsize=8)
 
 
-# Penalty -> colour and dashes; controls are grey.
-PENALTY_LINES = {
-    "modularity": ("#3b82c4", "-"),
-    "learned": ("#2a9d6f", "-"),
-    "entropy": ("#d97a1a", "-"),
-    "selectivity": (OPEN, "--"),
-    "activity": (OPEN, ":"),
-    "random": (OPEN, "-."),
-}
 LINEAR = 0.03  # coefficient up to which the axis is linear, then logarithmic
 
 
@@ -249,7 +231,7 @@ def dose_figure(
 
 
 def _dose_panel(ax: Axes, doses: pd.DataFrame, column: str, level: float) -> None:
-    for penalty, (colour, dashes) in PENALTY_LINES.items():
+    for penalty, (colour, dashes) in PENALTIES.items():
         by_dose = doses[doses["condition"] == penalty].groupby("dose")[column]
         there = by_dose.count()[lambda counts: counts > 0].index
         if there.empty:
@@ -258,7 +240,7 @@ def _dose_panel(ax: Axes, doses: pd.DataFrame, column: str, level: float) -> Non
         ends = [t_interval(by_dose.get_group(dose).dropna(), level) for dose in there]
         ax.plot(there, means, dashes, color=colour, lw=1.4, label=penalty)
         ax.fill_between(there, *zip(*ends, strict=True), color=colour, alpha=0.15, lw=0)
-    ax.axvline(0, color=INK, lw=0.6)
+    ax.axvline(0, color=LINE, lw=0.6)
     ax.set_xscale("symlog", linthresh=LINEAR)
     ax.set_xticks([-1, -0.1, 0, 0.1, 1], ["-1", "-0.1", "0", "0.1", "1"])
     ax.tick_params(labelsize=8)
@@ -278,9 +260,9 @@ def sets_figure(values: pd.DataFrame, kinds: Sequence[str], groups: Mapping[tupl
         for ax, ((dataset, condition), title) in zip(axes[0], groups.items(), strict=True):
             own = values[(values["dataset"] == dataset) & (values["condition"] == condition)]
             for row, kind in enumerate(kinds):
-                colour = TOLD if kind in ("community", "cut") else OPEN
+                colour = SUBJECT if kind in ("community", "cut") else NOTHING
                 _dots(ax, row, own.loc[own["kind"] == kind, "specificity"].to_numpy(), colour)
-            ax.axvline(0, color=INK, lw=0.8)
+            ax.axvline(0, color=LINE, lw=0.8)
             ax.set_title(title, fontsize=9.5)
             ax.set(yticks=range(len(kinds)), yticklabels=[KINDS[kind] for kind in kinds])
             ax.tick_params(labelsize=8)
@@ -309,7 +291,7 @@ def class_losses_figure(matrices: Mapping[str, pd.DataFrame]) -> Figure:
         fig, axes = plt.subplots(1, len(matrices), figsize=size, squeeze=False)
         for ax, (title, matrix) in zip(axes[0], matrices.items(), strict=True):
             drawn = ax.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
-            ax.set_facecolor(OPEN)  # of rows that are not there
+            ax.set_facecolor(NOTHING)  # of rows that are not there
             ax.grid(visible=False)
             ax.set_xticks(range(len(matrix.columns)), matrix.columns, rotation=90)
             ax.set_yticks(range(len(matrix)), matrix.index)
@@ -322,9 +304,6 @@ def class_losses_figure(matrices: Mapping[str, pd.DataFrame]) -> Figure:
     return fig
 
 
-CONDITION_LINES = {"MT": "#3b82c4", "ST": "#d97a1a", "L1": "#a35cc4", "KL": "#2a9d6f", "none": "#8a8f98"}
-
-
 def sparsity_trace_figure(traces: pd.DataFrame) -> Figure:
     """Adaptive sparsity over samples: accuracy on validation examples, its target dotted, and density, by network.
 
@@ -335,12 +314,12 @@ def sparsity_trace_figure(traces: pd.DataFrame) -> Figure:
         fig, axes = plt.subplots(1, 2, figsize=(WIDTH, 2.6), sharex=True)
         for (condition, _), own in traces.groupby(["condition", "seed"], sort=False):
             for ax, column in zip(axes, ("edit", "density"), strict=True):
-                ax.plot(own["samples"], own[column], color=CONDITION_LINES[condition], lw=1.1, alpha=0.8)
-            axes[0].plot(own["samples"], own["target"], color=CONDITION_LINES[condition], lw=0.8, ls=":", alpha=0.8)
+                ax.plot(own["samples"], own[column], color=SPARSITY[condition], lw=1.1, alpha=0.8)
+            axes[0].plot(own["samples"], own["target"], color=SPARSITY[condition], lw=0.8, ls=":", alpha=0.8)
         axes[0].set(ylabel="edit accuracy", xlabel="samples", ylim=(0, 1.02))
         axes[1].set(ylabel="density asked for", xlabel="samples", yscale="log")
-        shown = [name for name in CONDITION_LINES if name in set(traces["condition"])]
-        lines = [plt.Line2D([], [], color=CONDITION_LINES[name]) for name in shown]
+        shown = [name for name in SPARSITY if name in set(traces["condition"])]
+        lines = [plt.Line2D([], [], color=SPARSITY[name]) for name in shown]
         fig.legend(lines, shown, ncol=len(shown), loc="outside lower center", fontsize=8)
         plt.close(fig)
     return fig
@@ -358,15 +337,15 @@ def motif_errors_figure(last: pd.DataFrame, published: Mapping[str, float]) -> F
     with figure_style():
         fig, axes = plt.subplots(1, len(tasks), figsize=(WIDTH, 2.6), sharey=True, sharex=True, squeeze=False)
         for ax, task in zip(axes[0], tasks, strict=True):
-            for row, (condition, colour) in enumerate(CONDITION_LINES.items()):
+            for row, (condition, colour) in enumerate(SPARSITY.items()):
                 own = last[(last["task"] == task) & (last["condition"] == condition)]
                 if len(values := own["confusion"].dropna().to_numpy()):
                     _dots(ax, row, values, colour)
                 if condition in published:
-                    ax.plot([published[condition]] * 2, [row - 0.35, row + 0.35], color=INK, lw=1)
+                    ax.plot([published[condition]] * 2, [row - 0.35, row + 0.35], color=LINE, lw=1)
             ax.set_title(task, fontsize=9.5)
-            ax.set(yticks=range(len(CONDITION_LINES)), yticklabels=list(CONDITION_LINES), xlim=(-0.03, 1))
-        axes[0][0].set_ylim(len(CONDITION_LINES) - 0.5, -0.5)
+            ax.set(yticks=range(len(SPARSITY)), yticklabels=list(SPARSITY), xlim=(-0.03, 1))
+        axes[0][0].set_ylim(len(SPARSITY) - 0.5, -0.5)
         fig.supxlabel("confusion error", fontsize=9)
         plt.close(fig)
     return fig
@@ -391,7 +370,7 @@ def motif_density_figure(looks: pd.DataFrame) -> Figure:
     with figure_style():
         fig, axes = plt.subplots(1, 3, figsize=(WIDTH, 2.8), sharex=True)
         for ax, (title, columns) in zip(axes, panels.items(), strict=True):
-            for (column, label), (colour, marker) in zip(columns.items(), LINES, strict=False):
+            for (column, label), (colour, marker) in zip(columns.items(), RULES, strict=False):
                 for number, (_, own) in enumerate(looks.groupby("settings", sort=False)):
                     style = {"color": colour, "marker": marker, "ms": 3, "lw": 1, "alpha": 0.8}
                     ax.plot(own["counted"], own[column], label=label if number == 0 else None, **style)

@@ -20,12 +20,11 @@ from nbutils.motifs.motif_batches import MotifBatch, MotifTask
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_numpy
 from nbutils.support.display import Html, figure_style, in_figure
+from nbutils.support.palette import ERRORS, RED
 
 __all__ = ["errors_figure", "examples_figure", "sound", "wav"]
 
 WIDTH = 7.6  # inches
-MARK = "#c8463c"  # of boxes
-COLOURS = {"false_positive": ("#3b82c4", "o"), "false_negative": ("#d97a1a", "s"), "confusion": ("#a35cc4", "^")}
 NAMES = {"false_positive": "FPE", "false_negative": "FNE", "confusion": "CE"}
 PLAYED = 8_000  # samples a second at least, of what every browser plays
 
@@ -68,7 +67,7 @@ def _draw(ax: Axes, task: MotifTask, batch: MotifBatch, row: int, sounds: bool) 
     for box in batch.box[batch.example == row]:
         (down, under), (left, right) = box[::-1] if sounds else box
         corner, size = (left - 0.5, down - 0.5), (right - left, under - down)
-        ax.add_patch(Rectangle(corner, *size, fill=False, edgecolor=MARK, lw=1.1))
+        ax.add_patch(Rectangle(corner, *size, fill=False, edgecolor=RED, lw=1.1))
 
 
 @checked
@@ -81,7 +80,7 @@ def errors_figure(means: pd.DataFrame, label: str) -> Figure:
     """
     with figure_style():
         fig, ax = plt.subplots(figsize=(WIDTH, 2.9))
-        for column, (colour, marker) in COLOURS.items():
+        for column, (colour, marker) in ERRORS.items():
             ax.plot(means.index, means[column], color=colour, marker=marker, ms=4, lw=1.6, label=NAMES[column])
         ax.set(xlabel=label, ylabel="error (share)", ylim=(-0.02, 1.02))
         ax.legend(frameon=False)

@@ -15,15 +15,12 @@ from matplotlib.path import Path
 
 from nbutils.communities import ISOLATED
 from nbutils.support.checks import as_labels, as_partitions
-from nbutils.support.display import GREY, figure_style, in_figure
+from nbutils.support.display import figure_style, in_figure
+from nbutils.support.palette import COMMUNITIES, GREY
 
 BAR = 0.13  # width of a band, in steps between columns
 GAP = 0.012  # between bands, as a share of all neurons
 WRITTEN = 0.02  # share of all neurons that a band needs to get a label
-COLOURS = (
-    *("#3b82c4", "#d97a1a", "#2a9d6f", "#a35cc4", "#c8463c"),
-    *("#b39a1c", "#3fb0c4", "#d4679f", "#8a6d4f", "#7fae3c"),
-)
 SWEEPS = 6  # over the columns, forth and back, to put bands near where their neurons come from and go to
 
 
@@ -112,7 +109,7 @@ def _stack(column: np.ndarray, order: Sequence[int]) -> dict[int, float]:
 def _colours(columns: np.ndarray) -> dict[int, Any]:
     """A colour per identity: the largest ones, over all columns, get those that differ most."""
     names, size = np.unique(columns[columns != ISOLATED], return_counts=True)
-    tones = [*COLOURS, *sns.husl_palette(max(len(names) - len(COLOURS), 1), s=0.55, l=0.65)]
+    tones = [*COMMUNITIES, *sns.husl_palette(max(len(names) - len(COMMUNITIES), 1), s=0.55, l=0.65)]
     return {ISOLATED: GREY, **dict(zip(names[np.argsort(-size, kind="stable")].tolist(), tones, strict=False))}
 
 

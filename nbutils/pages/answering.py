@@ -31,11 +31,10 @@ from nbutils.second.replication import (
 )
 from nbutils.second.tasks import choose_epoch, tell_random_labels, tell_wrong_labels
 from nbutils.study.results import CONDITIONS
+from nbutils.support import palette
 from nbutils.support.checks import shown
 from nbutils.support.display import (
-    GREY,
     INK,
-    VERDICT_COLOURS,
     Html,
     callout,
     figure_style,
@@ -79,7 +78,7 @@ __all__ = [
 ]
 
 WIDTH = 7.6  # inches
-COLOURS = dict(zip(FAMILIES, ("#d97a1a", "#c8463c", "#3b82c4", "#2a9d6f", "#a35cc4", GREY, "#b08d2f"), strict=True))
+COLOURS = dict(zip(FAMILIES, palette.FAMILIES, strict=True))
 WORD_COLOURS = {"supported": "supported", "contradicted": "refuted", "no association": "not supported"}
 OURS = {
     "modularity": "modularity Q",
@@ -331,7 +330,7 @@ def excess_figure(found: Found) -> Figure:
     with figure_style():
         fig, ax = plt.subplots(figsize=(WIDTH, 2.6))
         for place, name in enumerate(parts):
-            for trained, shift, colour in ((False, -0.13, GREY), (True, 0.13, "#3b82c4")):
+            for trained, shift, colour in ((False, -0.13, palette.UNTRAINED), (True, 0.13, palette.SUBJECT)):
                 values = rows.loc[(rows["measure"] == name) & ((rows["epoch"] > 0) == trained), "value"]
                 jitter = np.linspace(-0.06, 0.06, max(len(values), 1))[: len(values)]
                 label = ("trained" if trained else "untrained") if place == 0 else None
@@ -351,8 +350,8 @@ def course_figure(found: Found, networks: pd.DataFrame) -> Figure:
         for ax, (name, called) in zip(axes, panels.items(), strict=True):
             values = course(found.tables, networks, name)
             epochs = np.arange(values.shape[1])
-            ax.plot(epochs, values.T, color="#3b82c4", lw=0.7, alpha=0.5)
-            ax.plot(epochs, np.nanmean(values, axis=0), color="#3b82c4", lw=2)
+            ax.plot(epochs, values.T, color=palette.SUBJECT, lw=0.7, alpha=0.5)
+            ax.plot(epochs, np.nanmean(values, axis=0), color=palette.SUBJECT, lw=2)
             ax.set(xlabel="epoch", title=called.replace(" per ", "\nper ").replace(" of ", "\nof "))
             ax.xaxis.get_major_locator().set_params(integer=True)
         plt.close(fig)
@@ -368,10 +367,10 @@ def settling_figure(found: Found) -> Figure:
         for ax, (labels, networks) in zip(axes[0], there.items(), strict=True):
             values = course(found.tables, networks, "agreement")
             epochs = np.arange(1, values.shape[1] + 1)
-            ax.plot(epochs, values.T, color="#3b82c4", lw=0.7, alpha=0.6)
+            ax.plot(epochs, values.T, color=palette.SUBJECT, lw=0.7, alpha=0.6)
             searches = course(found.tables, networks, "searches")
             for epoch, own in zip((0, len(epochs)), searches.T, strict=False):
-                ax.plot(np.full(len(own), epoch), own, "s", ms=3.5, color=GREY)
+                ax.plot(np.full(len(own), epoch), own, "s", ms=3.5, color=palette.GREY)
             ax.set(xlabel="epoch", title=CONDITION_NAMES[labels])
             ax.xaxis.get_major_locator().set_params(integer=True)
         axes[0, 0].set_ylabel("agreement (AMI)")
@@ -436,7 +435,7 @@ def zoo_figure(found: Found) -> Figure:
     networks, _ = sound(found.tables, "small", "true")
     values = values_of(found.tables, networks, list(OURS)).set_axis(networks.index)
     images = zoo_axes(networks).get("examples", pd.Series(0, networks.index))
-    shades = dict(zip(sorted(images.unique()), ("#a9c9e8", "#3b82c4", "#1b3f66"), strict=False))
+    shades = dict(zip(sorted(images.unique()), palette.SIZES, strict=False))
     with figure_style():
         fig, axes = plt.subplots(1, 3, figsize=(WIDTH, 2.9), sharey=True)
         for ax, (name, called) in zip(axes, OURS.items(), strict=True):
@@ -572,12 +571,12 @@ def questions_figure(studies: Sequence[Found], hypothesis: str) -> Figure:
         for ax, name in zip(axes.flat, asked, strict=False):
             for place, one in enumerate(studies):
                 if (answer := one.answers.get(name)) is not None and _is_told(answer):
-                    colour = VERDICT_COLOURS[WORD_COLOURS.get(answer.word, "inconclusive")]
+                    colour = palette.VERDICTS[WORD_COLOURS.get(answer.word, "inconclusive")]
                     ax.hlines(place, answer.estimate.low, answer.estimate.high, color=colour, lw=1.6)
                     ax.plot(answer.estimate.value, place, "o" if answer.confirmatory else "D", ms=4.5, color=colour)
             question = next(one.answers[name].question for one in studies if name in one.answers)
             if question.threshold:
-                ax.axvspan(-question.threshold, question.threshold, color=GREY, alpha=0.14, lw=0)
+                ax.axvspan(-question.threshold, question.threshold, color=palette.GREY, alpha=0.14, lw=0)
             ax.axvline(0, color=INK, lw=0.8)
             ax.set(yticks=range(len(studies)), yticklabels=[one.title for one in studies])
             ax.set_title(_kind(name).replace(", ", ",\n"), fontsize=9.5)
@@ -609,13 +608,12 @@ def forest_figure(boards: Sequence[Found]) -> Figure:
     """Spearman's rho with accuracy over clean networks and its interval: a row per measure, a colour per data set."""
     names = [*OURS, *BESIDE]
     called = {row.measure: row.called for found in boards for row in found.board.itertuples()}
-    colours = ("#3b82c4", "#d97a1a", "#2a9d6f", "#a35cc4", "#c8463c", "#b08d2f", GREY)
     with figure_style():
         fig, ax = plt.subplots(figsize=(WIDTH, 0.42 * len(names) + 1))
         for number, found in enumerate(boards):
+            colour = palette.DATASETS.get(found.dataset, palette.GREY)
             board = found.board.set_index("measure").reindex(names)
             place = np.arange(len(names)) + 0.14 * (number - (len(boards) - 1) / 2)
-            colour = colours[number % len(colours)]
             ax.hlines(place, board["low"], board["high"], color=colour, lw=1.4)
             ax.plot(board["rho"], place, "o", ms=4, color=colour, label=found.title)
         ax.axvline(0, color=INK, lw=0.8)

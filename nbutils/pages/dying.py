@@ -17,11 +17,11 @@ from nbutils.pages.answering import open_all
 from nbutils.study.archive import REFERENCE, SMALL, archive_folder, has_archive, read_archive, reference_study
 from nbutils.support.arguments import checked
 from nbutils.support.display import figure_style
+from nbutils.support.palette import PREPARATIONS
 
 __all__ = ["both_studies", "dead_by_layer", "dead_figure", "mean_sum"]
 
 WIDTH = 7.6  # inches
-COLOURS = ("#c8463c", "#d97a1a", "#2a9d6f", "#3b82c4")
 
 
 def dead_by_layer(network: Any, inputs: Any) -> list[float]:
@@ -48,7 +48,7 @@ def dead_figure(courses: Mapping[str, pd.DataFrame]) -> Figure:
     with figure_style():
         fig, axes = plt.subplots(1, len(layers), figsize=(WIDTH, 2.7), sharey=True, squeeze=False)
         for ax, layer in zip(axes[0], layers, strict=True):
-            for (name, course), colour in zip(courses.items(), COLOURS, strict=False):
+            for (name, course), colour in zip(courses.items(), PREPARATIONS, strict=False):
                 ax.plot(course[layer], color=colour, label=name, lw=1.8)
             ax.set(title=layer, xlabel="step", ylim=(-0.02, 1.02))
         axes[0][0].set_ylabel("dead neurons (share)")

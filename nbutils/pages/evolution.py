@@ -17,7 +17,7 @@ from nbutils.communities import agreed_communities, detect_communities
 from nbutils.data.datasheets import CONTROL
 from nbutils.entropy import class_selectivity
 from nbutils.graphs import activation_pattern_graph
-from nbutils.pages.figures import CONDITION_COLOURS, CONDITION_NAMES, WIDTH, conditions_in
+from nbutils.pages.figures import CONDITION_NAMES, WIDTH, conditions_in
 from nbutils.series import partial_from
 from nbutils.stats import MOST_DRAWS as MOST_RESAMPLES
 from nbutils.stats import bootstrap_interval, resampled_spearman
@@ -25,6 +25,7 @@ from nbutils.study.results import Results
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_fired, as_frame, as_labels, as_rng
 from nbutils.support.display import figure_style, in_figure
+from nbutils.support.palette import LABELS
 from nbutils.tracking import KINDS, MOST_DRAWS, between_searches, members
 
 MOST_EPOCHS = 10_000  # of a run
@@ -149,14 +150,14 @@ def agreement_figure(followed: Mapping[str, pd.DataFrame]) -> Figure:
     Args:
         followed: the extra "evolution" of each data set, by its name.
     """
-    look = {"x": "epoch", "y": "agreement", "hue": "labels", "palette": CONDITION_COLOURS, "seed": 0, "legend": False}
+    look = {"x": "epoch", "y": "agreement", "hue": "labels", "palette": LABELS, "seed": 0, "legend": False}
     with figure_style():
         fig, axes = plt.subplots(1, len(followed), figsize=(WIDTH, 2.6), sharey=True, squeeze=False)
         for ax, (name, rows) in zip(axes[0], followed.items(), strict=True):
             sns.lineplot(rows, ax=ax, **look)
             ax.set_title(in_figure(name))
         shown = conditions_in(pd.concat(dict(followed)))
-        lines = [Line2D([], [], color=CONDITION_COLOURS[labels], label=CONDITION_NAMES[labels]) for labels in shown]
+        lines = [Line2D([], [], color=LABELS[labels], label=CONDITION_NAMES[labels]) for labels in shown]
         fig.legend(handles=lines, loc="outside lower center", ncols=len(lines))
         plt.close(fig)
     return fig

@@ -14,10 +14,10 @@ from nbutils.data.datasets import title_of
 from nbutils.stats import correlation
 from nbutils.study.comparisons import BASELINES
 from nbutils.study.hypotheses import Evidence
-from nbutils.support.display import GREY, INK, VERDICT_COLOURS, figure_style, in_figure
+from nbutils.support.display import INK, figure_style, in_figure
+from nbutils.support.palette import GREY, LABELS, VERDICTS
 
 __all__ = [
-    "CONDITION_COLOURS",
     "CONDITION_NAMES",
     "conditions_in",
     "forest",
@@ -31,13 +31,12 @@ __all__ = [
 CONDITION_NAMES = {"true": "true labels", "mixed:0.5": "50 % label noise", "random": "random labels"}
 # Outcome of a test -> colour, marker, area in points.
 OUTCOMES = {
-    "passes": (VERDICT_COLOURS["supported"], "o", 42),
-    "fails": (VERDICT_COLOURS["not supported"], "D", 26),
-    "opposite": (VERDICT_COLOURS["refuted"], "X", 52),
-    "too few runs": (VERDICT_COLOURS["inconclusive"], ".", 36),
+    "passes": (VERDICTS["supported"], "o", 42),
+    "fails": (VERDICTS["not supported"], "D", 26),
+    "opposite": (VERDICTS["refuted"], "X", 52),
+    "too few runs": (VERDICTS["inconclusive"], ".", 36),
 }
 WIDTH = 7.6  # inches of a figure, however many panels it has
-CONDITION_COLOURS = {"true": "#3b82c4", "mixed:0.5": "#d97a1a", "random": "#a35cc4"}
 
 
 def conditions_in(table: pd.DataFrame) -> list[str]:
@@ -59,7 +58,7 @@ def nulls(table: pd.DataFrame) -> Figure:
         fig, axes = plt.subplots(1, len(conditions), figsize=(WIDTH, 3.2), sharey=True, squeeze=False)
         for ax, condition in zip(axes[0], conditions, strict=True):
             for place, column in enumerate(names):
-                colour = CONDITION_COLOURS[condition] if column == "modularity" else GREY
+                colour = LABELS[condition] if column == "modularity" else GREY
                 values = long[(long["labels"] == condition) & (long["graph"] == column)]
                 wide = values.pivot(index="seed", columns="epoch", values="Q").to_numpy()
                 x = np.array([-0.3, 0.3]) + place
@@ -97,7 +96,7 @@ def networks(
         for column, condition in zip(axes.T, names, strict=True):
             runs = table[table["labels"] == condition]
             for ax, measure in zip(column, measures, strict=True):
-                thin_lines(ax, runs.pivot(index="epoch", columns=key, values=measure), CONDITION_COLOURS[condition])
+                thin_lines(ax, runs.pivot(index="epoch", columns=key, values=measure), LABELS[condition])
             column[0].set_title(CONDITION_NAMES[condition])
             column[-1].set_xlabel("epoch")
         for ax, label in zip(axes[:, 0], measures.values(), strict=True):

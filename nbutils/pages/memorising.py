@@ -23,7 +23,8 @@ from nbutils.study.archive import MEMORISED
 from nbutils.study.results import Results, as_studies
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_frame
-from nbutils.support.display import GREY, figure_style, format_number, interval_text
+from nbutils.support.display import figure_style, format_number, interval_text
+from nbutils.support.palette import DATASETS, GREY, LABELS
 from nbutils.sweeps.sweep_figures import panels
 
 __all__ = [
@@ -232,7 +233,6 @@ def title_of(result: Results) -> str:
     return TITLES[parse_name(result.dataset).base]
 
 
-COLOURS = ("#3b82c4", "#d97a1a", "#2a9d6f", "#a35cc4")
 LATE = (8, 9)  # epochs from which on the paper's entropy rises with random labels
 NAMES = {"epoch": "epoch", "train_accuracy": "training accuracy"}
 
@@ -248,7 +248,8 @@ def course_figure(runs: pd.DataFrame, measures: Mapping[str, str], x: str = "epo
     """
     with panels(len(measures), 2.3) as (fig, axes):
         for ax, (column, name) in zip(axes, measures.items(), strict=True):
-            for (title, run), colour in zip(runs.groupby("title", sort=False), COLOURS, strict=False):
+            for title, run in runs.groupby("title", sort=False):
+                colour = DATASETS.get(parse_name(run["dataset"].iloc[0]).base, GREY)
                 ax.plot(run[x], run[column], color=colour, lw=1.5, label=title)
                 _dot(ax, run, mark or column, x, column, colour)
             ax.set(title=name, xlabel=NAMES[x])
@@ -272,8 +273,8 @@ def short_figure(networks: pd.DataFrame, measure: str, name: str) -> Figure:
         for ax, (title, table) in zip(axes[0], networks.groupby("title", sort=False), strict=True):
             ax.axvspan(LATE[0] - 0.5, LATE[1] + 0.5, color=GREY, alpha=0.2, lw=0)
             for _, run in table.groupby("run", sort=False):
-                _dot(ax, run, measure, "epoch", measure, COLOURS[3])
-            thin_lines(ax, table.pivot(index="epoch", columns="run", values=measure), COLOURS[3])
+                _dot(ax, run, measure, "epoch", measure, LABELS["random"])
+            thin_lines(ax, table.pivot(index="epoch", columns="run", values=measure), LABELS["random"])
             ax.set(title=title, xlabel="epoch")
         axes[0][0].set_ylabel(name)
         plt.close(fig)

@@ -22,8 +22,9 @@ from nbutils.pages.speed import costs_of_measuring, read_figures
 from nbutils.second.answers import sound, values_of
 from nbutils.second.candidates import CANDIDATES
 from nbutils.support.checks import shown
-from nbutils.support.display import GREY, INK, Html, callout, figure_style, fold, format_number, show_table
+from nbutils.support.display import INK, Html, callout, figure_style, fold, format_number, show_table
 from nbutils.support.files import project_folder, replace_file
+from nbutils.support.palette import COMMUNITIES, GREY, NOTHING, SUBJECT, UNTRAINED
 
 __all__ = [
     "book_ranges",
@@ -46,8 +47,7 @@ __all__ = [
 
 REFERENCES = "chance, architecture and noise make"
 GUESSED = "standardised over these images"  # how inputs are told that no mean and deviation were given for
-COLOURS = ("#3b82c4", "#d97a1a", "#2a9d6f", "#a35cc4", "#c8463c", "#b08d2f", "#4aa8b5", "#8c6d5a")
-KINDS = (("untrained", "#d97a1a", "untrained twins"), ("noise", GREY, "the network on noise"))
+KINDS = (("untrained", UNTRAINED, "untrained twins"), ("noise", NOTHING, "the network on noise"))
 TITLES = {
     "excess": "Q beyond chance",
     "remainder": "remainder beyond classes",
@@ -149,8 +149,8 @@ def layers_figure(found: Measured) -> Figure:
                 ends = rows[f"{kind}_low"].to_numpy(float), rows[f"{kind}_high"].to_numpy(float)
                 ax.hlines(places + offset, *ends, color=colour, lw=4, alpha=0.7, label=label)
             halves = rows["first"].to_numpy(float), rows["second"].to_numpy(float)
-            ax.hlines(places, np.minimum(*halves), np.maximum(*halves), color=COLOURS[0], lw=1.5)
-            ax.plot(rows["value"].to_numpy(float), places, "o", ms=4.5, color=COLOURS[0], label="this network")
+            ax.hlines(places, np.minimum(*halves), np.maximum(*halves), color=SUBJECT, lw=1.5)
+            ax.plot(rows["value"].to_numpy(float), places, "o", ms=4.5, color=SUBJECT, label="this network")
             if name != "active_entropy":  # which is never negative, and far from 0
                 ax.axvline(0, color=INK, lw=0.6)
             ax.set_title(title, fontsize=9.5)
@@ -174,7 +174,7 @@ def graph_figure(found: Measured) -> Figure:
         return fig
     places = pulled_layout(graph)
     sizes = found.neurons["community"].loc[found.neurons["community"] >= 0].value_counts()
-    colours = {community: COLOURS[place] for place, community in enumerate(sizes.index[: len(COLOURS)])}
+    colours = {community: COMMUNITIES[place] for place, community in enumerate(sizes.index[: len(COMMUNITIES)])}
     with figure_style():
         fig, ax = plt.subplots(figsize=(7, 4.6))
         ends = [(places[first], places[second]) for first, second in graph.edges]
@@ -334,12 +334,12 @@ def depth_figure(found: Mapping[str, Measured]) -> Figure:
         for row, (name, one) in zip(axes, found.items(), strict=True):
             for ax, measure in zip(row, PANELS, strict=True):
                 layers = by_depth(one, measure)
-                for kind, colour, label in (("untrained", "#d97a1a", "untrained twins"), ("noise", GREY, "noise")):
+                for kind, colour, label in (("untrained", UNTRAINED, "untrained twins"), ("noise", NOTHING, "noise")):
                     ends = layers[f"{kind}_low"].to_numpy(float), layers[f"{kind}_high"].to_numpy(float)
                     ax.fill_between(layers["depth"], *ends, color=colour, alpha=0.3, lw=0, label=label)
-                ax.plot(layers["depth"], layers["value"].astype(float), color="#3b82c4", lw=1.4, label=name)
+                ax.plot(layers["depth"], layers["value"].astype(float), color=SUBJECT, lw=1.4, label=name)
                 above = layers[layers["word"] == "above"]
-                ax.plot(above["depth"], above["value"].astype(float), "o", ms=3.5, color="#3b82c4", label="above both")
+                ax.plot(above["depth"], above["value"].astype(float), "o", ms=3.5, color=SUBJECT, label="above both")
                 if measure != "active_entropy":  # which is never negative, and far from 0
                     ax.axhline(0, color=INK, lw=0.6)
                 ax.set(xlim=(-0.02, 1.02), xticks=(0, 0.5, 1))

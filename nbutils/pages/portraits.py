@@ -17,7 +17,8 @@ from matplotlib.ticker import MaxNLocator
 from nbutils.data.datasets import Dataset
 from nbutils.data.datasheets import readable
 from nbutils.graphs import to_networkx
-from nbutils.support.display import GREY, figure_style, in_figure
+from nbutils.support.display import figure_style, in_figure
+from nbutils.support.palette import GREY, SUBJECT
 from nbutils.tracking import selective_for
 
 
@@ -109,7 +110,7 @@ def training_curves(table: pd.DataFrame) -> Figure:
         "pattern_entropy": "pattern entropy (bits)",
     }
     found = {name: title for name, title in names.items() if name in table}
-    look = {"color": "#3b82c4", "lw": 1.8, "marker": "o", "ms": 3, "legend": False}
+    look = {"color": SUBJECT, "lw": 1.8, "marker": "o", "ms": 3, "legend": False}
     layout = {"subplots": True, "layout": (-1, 2), "figsize": (7.6, 2.1 * -(-len(found) // 2))}
     with figure_style():
         axes = table.plot(x="epoch", y=[*found], title=[*found.values()], **layout, **look)

@@ -22,8 +22,9 @@ from nbutils.series import (
 from nbutils.stats import correlation
 from nbutils.support.arguments import checked
 from nbutils.support.checks import shown
-from nbutils.support.display import GREY, INK, figure_style
+from nbutils.support.display import INK, figure_style
 from nbutils.support.files import is_file
+from nbutils.support.palette import GREY, MEASURES
 
 # Pearson's r with the network entropy, as the authors give it at the end of their file.
 PUBLISHED_PEARSON = {"train_accuracy": -0.873961562, "test_accuracy": -0.793526166}
@@ -140,7 +141,8 @@ def rejection_rates(draws: int, epochs: int, rng: np.random.Generator, constant:
     return pd.DataFrame(rates).rename_axis("test").reset_index()
 
 
-COLOURS = {"entropy_bits": "#a35cc4", "train_accuracy": "#3b82c4", "test_accuracy": "#d97a1a"}
+NAMED = {"entropy_bits": "active_entropy", "train_accuracy": "train_accuracy", "test_accuracy": "accuracy"}
+COLOURS = {name: MEASURES[of][0] for name, of in NAMED.items()}
 
 
 def series_figure(series: pd.DataFrame, constant: float = 4.0) -> Figure:

@@ -19,7 +19,8 @@ from nbutils.study.results import Results, as_results
 from nbutils.study.specifications import specifications
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_frame, shown
-from nbutils.support.display import GREY, INK, figure_style, interval_text
+from nbutils.support.display import INK, figure_style, interval_text
+from nbutils.support.palette import BLUE, GREY, ORANGE, PURPLE
 from nbutils.sweeps.sweep_figures import panels
 
 PLAIN = "the paper's"  # every switch off
@@ -175,7 +176,6 @@ def shuffle_table(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-BLUE, ORANGE, PURPLE = "#3b82c4", "#d97a1a", "#a35cc4"
 ACROSS = 4  # panels side by side
 
 

@@ -27,7 +27,8 @@ from nbutils.study.results import Results, as_results
 from nbutils.study.specifications import FACTORS, specifications, specified
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_frame, as_rng, as_series
-from nbutils.support.display import GREY, Html, figure_style, format_number, in_figure, interval_text
+from nbutils.support.display import Html, figure_style, format_number, in_figure, interval_text
+from nbutils.support.palette import BLUE, GREY, ORANGE, RED
 from nbutils.support.points import Axis, Plot, Point, show_points
 
 __all__ = [
@@ -327,7 +328,6 @@ def _differences(group: pd.DataFrame) -> pd.DataFrame:
     return chosen != primary.iloc[0] if len(primary) else chosen.astype(bool) & False
 
 
-BLUE, RED, ORANGE = "#3b82c4", "#c8463c", "#d97a1a"
 MEANINGS = ((ORANGE, "primary"), (BLUE, "interval above 0"), (RED, "interval below 0"), (GREY, "interval holds 0"))
 
 

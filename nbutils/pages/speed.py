@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 from ruamel.yaml import YAML, YAMLError
 
-from nbutils.support.display import GREY
+from nbutils.support.palette import GREY, SUBJECT
 from nbutils.sweeps.sweep_figures import panels
 
 RATES = {"words": "words_per_s", "bytes": "bytes_per_s", "flops": "flops_per_s"}
@@ -300,7 +300,7 @@ def growth_figure(figures: dict[str, Any]) -> Figure:
             sizes, values = np.array(curve["sizes"]), np.array(curve["values"])
             middle = np.exp(np.log(values).mean() - curve["exponent"] * np.log(sizes).mean())
             ax.plot(sizes, middle * sizes ** curve["exponent"], color=GREY, lw=1.2)
-            ax.plot(sizes, values, "o", color="#3b82c4", ms=5)
+            ax.plot(sizes, values, "o", color=SUBJECT, ms=5)
             ax.set(xscale="log", yscale="log", xlabel=curve["size"], ylabel=curve["unit"])
             what = curve["name"].partition("_")[0].replace("communities", "search")
             ax.set_title(f"{what}: exponent {curve['exponent']:.2f}")

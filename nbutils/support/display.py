@@ -23,11 +23,11 @@ from matplotlib.figure import Figure
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, shown
 from nbutils.support.figures import figure_csv, is_lettered, is_wide, restacked
+from nbutils.support.palette import VERDICTS
 
 MOST_TWICE = 200_000  # characters of a figure that a page can hold twice, for a desk and for a phone
 THOUSANDS = 10_000  # from here on digits of a whole number are grouped
 MOST_DIGITS, MOST_PIXELS = 17, 10_000  # a float has no more decimals to show; no screen is wider
-GREY = "#8a8f98"  # for what is not the point: readable on white and on black
 HEADINGS = {"dataset": "data set", "rho": "ρ"}  # columns that tables of results have, as a page calls them
 INK = "#010203"  # stands for "the page's text colour" until the figure is written
 BETWEEN = "\u00a0to\u00a0"  # does not break
@@ -50,12 +50,6 @@ STYLE = {
     "legend.fontsize": 9.5,
     "figure.constrained_layout.use": True,
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
-}
-VERDICT_COLOURS = {
-    "supported": "#2a9d6f",
-    "not supported": "#d97a1a",
-    "refuted": "#c8463c",
-    "inconclusive": GREY,
 }
 
 
@@ -259,7 +253,7 @@ def fold(summary: str, *parts: Html, opened: bool = False) -> Html:
 @checked
 def callout(title: str, text: str, word: str = "inconclusive") -> Html:
     """A box that nobody misses, such as a verdict."""
-    colour = VERDICT_COLOURS.get(word, VERDICT_COLOURS["inconclusive"])
+    colour = VERDICTS.get(word, VERDICTS["inconclusive"])
     style = f"border-left:5px solid {colour};padding:.6em 1em;margin:1em 0;background:{colour}1f;border-radius:4px"
     shown = f"<strong>{_escaped(typeset(title))}</strong><br>{inline_html(text)}"
     return Html(f'<div class="nb-callout" style="{style}">{shown}</div>', f"{title}: {text}")

@@ -16,7 +16,8 @@ from typing import Any
 
 from nbutils.support.arguments import checked
 from nbutils.support.checks import shown
-from nbutils.support.display import GREY, Html, download_link, inline_html, typeset
+from nbutils.support.display import Html, download_link, inline_html, typeset
+from nbutils.support.palette import GREY
 
 __all__ = ["Axis", "Plot", "Point", "as_json", "points_csv", "show_points"]
 

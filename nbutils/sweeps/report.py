@@ -57,9 +57,9 @@ SHELL = """<!DOCTYPE html>
 body {{ font: 16px/1.55 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }}
 h1, p, li, figcaption, .nb-callout {{ overflow-wrap: anywhere; }}
 table {{ border-collapse: collapse; font-size: .92em; }}
-th, td {{ padding: .25em .8em; border-bottom: 1px solid #8a8f9855; }}
+th, td {{ padding: .25em .8em; border-bottom: 1px solid #74746855; }}
 td:first-child {{ min-width: 9em; }}
-blockquote {{ margin: 1em 0; padding: .3em 1em; border-left: 4px solid #8a8f98; }}
+blockquote {{ margin: 1em 0; padding: .3em 1em; border-left: 4px solid #747468; }}
 figcaption {{ font-size: .92em; opacity: .85; }}
 figure {{ margin: 1em 0; }}
 pre {{ white-space: pre-wrap; overflow-wrap: anywhere; }}

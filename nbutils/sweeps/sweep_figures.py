@@ -13,10 +13,10 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from nbutils.support.display import GREY, figure_style, in_figure
+from nbutils.support.display import figure_style, in_figure
+from nbutils.support.palette import GREY, RED, SUBJECT
 from nbutils.sweeps.tables import axes_of, marginal_means, one_metric
 
-BLUE = "#3b82c4"
 CHARACTERS = 20  # of tick labels side by side in a small panel
 PANELS = 12  # more small multiples than this are no longer readable
 
@@ -78,7 +78,7 @@ def time_spent(table: pd.DataFrame) -> Figure:
     axis = (axes_of(runs) or ["sweep"])[0]
     with panels(1, 2.6) as (fig, (ax,)):
         order = list(dict.fromkeys(runs[axis]))
-        for status, colour in (("done", BLUE), ("failed", "#c8463c")):
+        for status, colour in (("done", SUBJECT), ("failed", RED)):
             some = runs[runs["status"] == status]
             places = np.array([order.index(v) for v in some[axis]], dtype=float)
             if len(some):
@@ -110,7 +110,7 @@ def _marginal(ax: plt.Axes, measured: pd.DataFrame, axis: str) -> None:
     ax.scatter(at + _spread(len(at)), measured["value"], s=10, color=GREY, alpha=0.5)
     x = np.arange(len(means))
     ends = np.abs(np.array([means["mean"] - means["low"], means["high"] - means["mean"]]))
-    ax.errorbar(x, means["mean"], np.nan_to_num(ends), color=BLUE, marker="o", ms=5, lw=1.6, capsize=3)
+    ax.errorbar(x, means["mean"], np.nan_to_num(ends), color=SUBJECT, marker="o", ms=5, lw=1.6, capsize=3)
     crowded = sum(len(str(value)) for value in means[axis]) > CHARACTERS
     ax.set(xticks=x, xlabel=in_figure(axis), xlim=(-0.5, len(x) - 0.5))
     ax.set_xticklabels(map(in_figure, means[axis]), rotation=30 if crowded else 0, ha="right" if crowded else "center")

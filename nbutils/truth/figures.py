@@ -12,18 +12,19 @@ from matplotlib.lines import Line2D
 
 from nbutils.evaluation.words import t_interval
 from nbutils.support.display import figure_style
+from nbutils.support.palette import LINE, MEASURES, SUBJECT
 from nbutils.truth.planted import TASKS
 from nbutils.truth.power import exceeding, roc_points
 from nbutils.truth.verdicts import CLAIMS, claim_scores
 
 __all__ = ["NAMES", "roc_figure", "strength_figure", "truth_figure"]
 
-WIDTH, INK = 7.6, "#6b7280"
+WIDTH = 7.6
 # Statistic -> what pages call it, its colour and marker.
 NAMES: Mapping[str, tuple[str, str, str]] = {
-    "excess": ("Q beyond chance", "#8a8f98", "s"),
-    "remainder": ("remainder", "#d97a1a", "^"),
-    "left": ("left over", "#3b82c4", "o"),
+    "excess": ("Q beyond chance", *MEASURES["excess"]),
+    "remainder": ("remainder", *MEASURES["remainder"]),
+    "left": ("left over", *MEASURES["left"]),
 }
 STRENGTHS = (0.0, 0.1, 0.3, 1.0)
 
@@ -44,7 +45,7 @@ def truth_figure(table: pd.DataFrame, tasks: Sequence[str]) -> Figure:
         for ax, task in zip(axes.ravel(), tasks, strict=False):
             counts = whole.loc[whole["task"] == task, columns].to_numpy(float)
             for line in counts / np.maximum(counts.sum(axis=1, keepdims=True), 1):
-                ax.plot(np.arange(10) / 10 + 0.05, line, color="#3b82c4", lw=0.7, alpha=0.5)
+                ax.plot(np.arange(10) / 10 + 0.05, line, color=SUBJECT, lw=0.7, alpha=0.5)
             ax.set_title(TASKS[task].title, fontsize=8)
             ax.tick_params(labelsize=7.5)
             ax.set(xticks=[0, 0.5, 1], xlim=(0, 1))
@@ -67,7 +68,7 @@ def roc_figure(table: pd.DataFrame, panels: Mapping[str, Sequence[str]]) -> Figu
     with figure_style():
         fig, axes = plt.subplots(1, len(panels), figsize=(WIDTH, 3.1), sharey=True, squeeze=False)
         for ax, (title, names) in zip(axes[0], panels.items(), strict=True):
-            ax.plot([0, 1], [0, 1], color=INK, lw=0.6, ls=":")
+            ax.plot([0, 1], [0, 1], color=LINE, lw=0.6, ls=":")
             for name in names:
                 claim, (there, absent) = CLAIMS[name], claim_scores(table, CLAIMS[name])
                 if not len(there) or not len(absent):
@@ -75,9 +76,9 @@ def roc_figure(table: pd.DataFrame, panels: Mapping[str, Sequence[str]]) -> Figu
                 word, colour, marker = NAMES[claim.statistic]
                 false, power, _ = roc_points(there, absent)
                 ax.plot(false, power, color=colour, lw=1.5)
-                marks[word] = Line2D([], [], color=colour, marker=marker, mec=INK, mew=0.8, label=word)
+                marks[word] = Line2D([], [], color=colour, marker=marker, mec=LINE, mew=0.8, label=word)
                 at = [exceeding(scores, claim.threshold).value for scores in (absent, there)]
-                ax.plot(*at, marker, color=colour, ms=8, mec=INK, mew=0.8, clip_on=False, zorder=4)
+                ax.plot(*at, marker, color=colour, ms=8, mec=LINE, mew=0.8, clip_on=False, zorder=4)
             ax.set_title(title, fontsize=9)
             ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="false alarms")
             ax.tick_params(labelsize=8)
@@ -112,7 +113,7 @@ def strength_figure(table: pd.DataFrame, tasks: Sequence[str]) -> Figure:
                     ends.append(t_interval(values))
                 ax.fill_between(range(len(STRENGTHS)), *np.transpose(ends), color=colour, alpha=0.25, lw=0)
                 ax.plot(range(len(STRENGTHS)), middle, marker, ls="-", color=colour, label=word)
-            ax.axhline(0.02, color=INK, lw=0.8, ls="--", label="the book's threshold")
+            ax.axhline(0.02, color=LINE, lw=0.8, ls="--", label="the book's threshold")
             ax.set(xticks=range(len(STRENGTHS)), xticklabels=[f"{s:g}" for s in STRENGTHS], xlabel="planted strength")
             ax.set_title(title, fontsize=9.5)
             ax.tick_params(labelsize=8)
