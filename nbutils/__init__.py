@@ -98,7 +98,7 @@ _WHERE = {
     ),
     "watch": ("count_cofiring", "Watch"),
     "support.devices": ("resolve_device",),
-    "support.display": ("callout", "figure_style", "fold", "interval_text", "say", "show", "show_table"),
+    "drawing.display": ("callout", "figure_style", "fold", "interval_text", "say", "show", "show_table"),
     "support.machine": ("is_portable",),
     "evaluation.added": ("Added", "added_variance"),
     "evaluation.ranking": (

@@ -23,7 +23,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-from nbutils.support.display import typeset
+from nbutils.drawing.display import typeset
 from nbutils.support.provenance import provenance
 
 ROOT = Path(__file__).resolve().parents[2]

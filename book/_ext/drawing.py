@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from nbutils.support.display import typeset
+from nbutils.drawing.display import typeset
 
 __all__ = ["arrow", "circle", "figure", "line", "lines", "panel", "rect", "text"]
 

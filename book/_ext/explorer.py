@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbutils.drawing.display import format_number, interval_text
+from nbutils.drawing.palette import BLUE, GREEN, ORANGE, PINK, RED
+from nbutils.drawing.points import Axis, Plot, Point, as_json
 from nbutils.evaluation.words import t_interval
 from nbutils.pages.answering import Found, open_all
 from nbutils.second.answers import course, sound, values_of
 from nbutils.second.replication import OTHERS
 from nbutils.stats import correlation
-from nbutils.support.display import format_number, interval_text
-from nbutils.support.palette import BLUE, GREEN, ORANGE, PINK, RED
-from nbutils.support.points import Axis, Plot, Point, as_json
 
 __all__ = ["decoded", "encoded", "explorer_data", "explorer_html", "studies"]
 

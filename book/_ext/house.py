@@ -35,6 +35,7 @@ ROOMS = (
     "evaluation",
     CORE,
     "capturing",
+    "drawing",
     "support",
 )  # from the top
 SENTENCES = re.compile(r'Markdown\(f"""\n(.*?)"""', re.DOTALL)  # what a page says in words, written by code

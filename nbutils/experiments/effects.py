@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from nbutils.drawing.display import interval_text
 from nbutils.evaluation.words import ALPHA, Estimate, t_interval
 from nbutils.experiments.conditions import conditions_of
 from nbutils.experiments.trials import OUTCOMES
 from nbutils.stats import holm
-from nbutils.support.display import interval_text
 
 __all__ = [
     "SHOWN",

@@ -13,14 +13,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
+from nbutils.drawing.display import figure_style
+from nbutils.drawing.palette import LINE, MEASURES, NOTHING, PENALTIES, RULES, SPARSITY, SUBJECT
 from nbutils.evaluation.words import t_interval
 from nbutils.experiments.early import ASKED, EARLY_RULES
 from nbutils.experiments.leads import half_way_steps, lagged_correlations, series_of
 from nbutils.experiments.lesions import KINDS
 from nbutils.experiments.trials import OUTCOMES
 from nbutils.runs.pruning import PRUNINGS
-from nbutils.support.display import figure_style
-from nbutils.support.palette import LINE, MEASURES, NOTHING, PENALTIES, RULES, SPARSITY, SUBJECT
 
 __all__ = [
     "class_losses_figure",

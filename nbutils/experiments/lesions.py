@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from nbutils.drawing.display import format_number, interval_text
 from nbutils.evaluation.words import equivalence_test, judge, t_interval
 from nbutils.experiments.causes import BASE, DATASETS, LABELS, cause_trials
 from nbutils.experiments.effects import estimate_of, holm_adjusted, paired_p_value, sound_trials
@@ -15,7 +16,6 @@ from nbutils.experiments.trials import Trial, trial_seconds
 from nbutils.runs.spec import RunSpec
 from nbutils.second.networks import ARCHITECTURE_EPOCHS, ARCHITECTURE_IMAGES, ARCHITECTURE_SEEDS, ARCHITECTURES
 from nbutils.stats import sign_flip
-from nbutils.support.display import format_number, interval_text
 from nbutils.support.provenance import digest_of
 
 __all__ = [

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbutils.drawing.display import format_number
 from nbutils.experiments.control_sets import clustered, large_communities
 from nbutils.experiments.elsewhere import CHOICES
 from nbutils.experiments.lesions import (
@@ -40,7 +41,6 @@ from nbutils.nulls import within_class_null
 from nbutils.runs.looks import Look, look_at
 from nbutils.runs.run import run_once
 from nbutils.second.questions import PROTOCOL
-from nbutils.support.display import format_number
 from nbutils.support.provenance import digest_of
 
 __all__ = [

@@ -10,6 +10,7 @@ import numpy as np
 
 from nbutils.activations import class_means
 from nbutils.communities import detect_communities
+from nbutils.drawing.display import interval_text
 from nbutils.entropy import class_selectivity
 from nbutils.evaluation.between import Between, between_beyond, quarters
 from nbutils.experiments.causes import cause_trials
@@ -20,7 +21,6 @@ from nbutils.runs.pruning import PRUNINGS, pruned, retrained, surviving_shares, 
 from nbutils.runs.run import Run, run_once
 from nbutils.second.questions import PROTOCOL
 from nbutils.stats import correlation
-from nbutils.support.display import interval_text
 from nbutils.support.provenance import digest_of
 
 if TYPE_CHECKING:

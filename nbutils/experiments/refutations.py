@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from nbutils.drawing.display import interval_text
 from nbutils.evaluation.mediation import LEAST, Mediation, mediate
 from nbutils.evaluation.words import ALPHA, equivalence_test, t_interval
 from nbutils.experiments.causes import (
@@ -24,7 +25,6 @@ from nbutils.experiments.causes import (
 )
 from nbutils.experiments.effects import paired, sound_trials
 from nbutils.experiments.elsewhere import CHOICES
-from nbutils.support.display import interval_text
 
 __all__ = [
     "WAITING",

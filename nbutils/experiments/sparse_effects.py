@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from nbutils.drawing.display import interval_text
 from nbutils.evaluation.words import Estimate, inner_level, judge, t_interval
 from nbutils.experiments.effects import estimate_of, holm_adjusted, paired, paired_p_value
 from nbutils.study.cases import read_cases
-from nbutils.support.display import interval_text
 from nbutils.support.files import is_file
 from nbutils.support.provenance import digest_of
 

@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy.signal import resample_poly
 
+from nbutils.drawing.display import Html, figure_style, in_figure
+from nbutils.drawing.palette import ERRORS, RED
 from nbutils.motifs.motif_batches import MotifBatch, MotifTask
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_numpy
-from nbutils.support.display import Html, figure_style, in_figure
-from nbutils.support.palette import ERRORS, RED
 
 __all__ = ["errors_figure", "examples_figure", "sound", "wav"]
 

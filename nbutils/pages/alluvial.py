@@ -14,9 +14,9 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 
 from nbutils.communities import ISOLATED
+from nbutils.drawing.display import figure_style, in_figure
+from nbutils.drawing.palette import COMMUNITIES, GREY
 from nbutils.support.checks import as_labels, as_partitions
-from nbutils.support.display import figure_style, in_figure
-from nbutils.support.palette import COMMUNITIES, GREY
 
 BAR = 0.13  # width of a band, in steps between columns
 GAP = 0.012  # between bands, as a share of all neurons

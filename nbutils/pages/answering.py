@@ -13,6 +13,21 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from nbutils.data.datasets import TITLES, load_dataset
+from nbutils.drawing import palette
+from nbutils.drawing.display import (
+    INK,
+    Html,
+    callout,
+    figure_style,
+    fold,
+    format_number,
+    in_figure,
+    interval_text,
+    say,
+    show,
+    show_table,
+)
+from nbutils.drawing.points import Axis, Plot, Point, show_points
 from nbutils.evaluation.words import Estimate
 from nbutils.pages.figures import CONDITION_NAMES
 from nbutils.second.answers import Answer, course, joint_answers, read_answers, sound, values_of
@@ -31,23 +46,8 @@ from nbutils.second.replication import (
 )
 from nbutils.second.tasks import choose_epoch, tell_random_labels, tell_wrong_labels
 from nbutils.study.results import CONDITIONS
-from nbutils.support import palette
 from nbutils.support.checks import shown
-from nbutils.support.display import (
-    INK,
-    Html,
-    callout,
-    figure_style,
-    fold,
-    format_number,
-    in_figure,
-    interval_text,
-    say,
-    show,
-    show_table,
-)
 from nbutils.support.files import project_folder
-from nbutils.support.points import Axis, Plot, Point, show_points
 
 __all__ = [
     "Found",

@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from nbutils.data.catalogue import parse_name
 from nbutils.data.datasets import TITLES
 from nbutils.data.datasheets import brightness_table, read_datasheet
+from nbutils.drawing.display import figure_style
+from nbutils.drawing.palette import PREPARATIONS
 from nbutils.pages.answering import open_all
 from nbutils.study.archive import REFERENCE, SMALL, archive_folder, has_archive, read_archive, reference_study
 from nbutils.support.arguments import checked
-from nbutils.support.display import figure_style
-from nbutils.support.palette import PREPARATIONS
 
 __all__ = ["both_studies", "dead_by_layer", "dead_figure", "mean_sum"]
 

@@ -15,6 +15,8 @@ from matplotlib.lines import Line2D
 
 from nbutils.communities import agreed_communities, detect_communities
 from nbutils.data.datasheets import CONTROL
+from nbutils.drawing.display import figure_style, in_figure
+from nbutils.drawing.palette import LABELS
 from nbutils.entropy import class_selectivity
 from nbutils.graphs import activation_pattern_graph
 from nbutils.pages.figures import CONDITION_NAMES, WIDTH, conditions_in
@@ -24,8 +26,6 @@ from nbutils.stats import bootstrap_interval, resampled_spearman
 from nbutils.study.results import Results
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_fired, as_frame, as_labels, as_rng
-from nbutils.support.display import figure_style, in_figure
-from nbutils.support.palette import LABELS
 from nbutils.tracking import KINDS, MOST_DRAWS, between_searches, members
 
 MOST_EPOCHS = 10_000  # of a run

@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from nbutils.data.datasets import title_of
+from nbutils.drawing.display import INK, figure_style, in_figure
+from nbutils.drawing.palette import GREY, LABELS, VERDICTS
 from nbutils.stats import correlation
 from nbutils.study.comparisons import BASELINES
 from nbutils.study.hypotheses import Evidence
-from nbutils.support.display import INK, figure_style, in_figure
-from nbutils.support.palette import GREY, LABELS, VERDICTS
 
 __all__ = [
     "CONDITION_NAMES",

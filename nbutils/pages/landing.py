@@ -10,6 +10,8 @@ from pathlib import Path
 import matplotlib as mpl
 import pandas as pd
 
+from nbutils.drawing.display import INK, STYLE, format_number, in_markdown, interval_text
+from nbutils.drawing.palette import GREY
 from nbutils.evaluation.words import WORDS
 from nbutils.pages.answering import Found, digits_of
 from nbutils.pages.figures import forest
@@ -18,9 +20,7 @@ from nbutils.study.conclusions import active_sentence, active_verdicts
 from nbutils.study.hypotheses import MAIN_TESTS, Evidence, headline, is_prespecified
 from nbutils.study.results import Results
 from nbutils.study.study import NOISE_SEEDS
-from nbutils.support.display import INK, STYLE, format_number, in_markdown, interval_text
 from nbutils.support.files import replace_file
-from nbutils.support.palette import GREY
 
 __all__ = ["FIGURE", "PLACES", "answer_text", "check_place", "glance_text", "write_answer", "write_glance"]
 

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
+from nbutils.drawing.display import figure_style, interval_text
 from nbutils.evaluation.added import Added, added_variance
 from nbutils.evaluation.words import Estimate, cluster_correlation, inner_level, judge
 from nbutils.pages.answering import OURS, Found
@@ -18,7 +19,6 @@ from nbutils.second.leaderboard import zoo_axes
 from nbutils.second.networks import PARTS, Tables
 from nbutils.second.questions import PROTOCOL, QUESTIONS
 from nbutils.stats import correlation, counted_spearman, resampled_ranks, times_drawn
-from nbutils.support.display import figure_style, interval_text
 
 __all__ = [
     "BOARD",

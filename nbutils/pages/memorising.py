@@ -15,6 +15,8 @@ from scipy import stats
 
 from nbutils.data.catalogue import parse_name
 from nbutils.data.datasets import TITLES
+from nbutils.drawing.display import figure_style, format_number, interval_text
+from nbutils.drawing.palette import DATASETS, GREY, LABELS
 from nbutils.pages.figures import thin_lines
 from nbutils.runs.models import hidden_widths
 from nbutils.series import Turn, left_out_rise, turning_point, when_reached
@@ -23,8 +25,6 @@ from nbutils.study.archive import MEMORISED
 from nbutils.study.results import Results, as_studies
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_frame
-from nbutils.support.display import figure_style, format_number, interval_text
-from nbutils.support.palette import DATASETS, GREY, LABELS
 from nbutils.sweeps.sweep_figures import panels
 
 __all__ = [

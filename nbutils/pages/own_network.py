@@ -15,6 +15,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from nbutils.capturing.proposals import RECURRENT
+from nbutils.drawing.display import INK, Html, callout, figure_style, fold, format_number, show_table
+from nbutils.drawing.palette import COMMUNITIES, GREY, NOTHING, SUBJECT, UNTRAINED
 from nbutils.own.measure import COUNTS, FEWEST, MEASURED, WHOLE, Measured, measure
 from nbutils.pages.answering import open_all, open_kind
 from nbutils.pages.portraits import pulled_layout
@@ -22,9 +24,7 @@ from nbutils.pages.speed import costs_of_measuring, read_figures
 from nbutils.second.answers import sound, values_of
 from nbutils.second.candidates import CANDIDATES
 from nbutils.support.checks import shown
-from nbutils.support.display import INK, Html, callout, figure_style, fold, format_number, show_table
 from nbutils.support.files import project_folder, replace_file
-from nbutils.support.palette import COMMUNITIES, GREY, NOTHING, SUBJECT, UNTRAINED
 
 __all__ = [
     "book_ranges",

@@ -14,13 +14,13 @@ from IPython.display import display
 from matplotlib.figure import Figure
 
 from nbutils.data.datasets import DATASETS, title_of
+from nbutils.drawing.display import Html, callout, fold, format_number, say, show, show_table
 from nbutils.pages.figures import CONDITION_NAMES
 from nbutils.study.archive import archive_folder, read_archive
 from nbutils.study.comparisons import BASELINES
 from nbutils.study.hypotheses import Evidence, collect_evidence, headline, is_prespecified, verdict
 from nbutils.study.results import Results
 from nbutils.support.arguments import checked
-from nbutils.support.display import Html, callout, fold, format_number, say, show, show_table
 from nbutils.support.provenance import provenance
 from nbutils.sweeps.measurements import record
 from nbutils.sweeps.parameters import check_parameters, injected_names, model_of_cells, template_file, template_model

@@ -16,9 +16,9 @@ from matplotlib.ticker import MaxNLocator
 
 from nbutils.data.datasets import Dataset
 from nbutils.data.datasheets import readable
+from nbutils.drawing.display import figure_style, in_figure
+from nbutils.drawing.palette import GREY, SUBJECT
 from nbutils.graphs import to_networkx
-from nbutils.support.display import figure_style, in_figure
-from nbutils.support.palette import GREY, SUBJECT
 from nbutils.tracking import selective_for
 
 

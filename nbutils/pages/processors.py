@@ -12,9 +12,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from nbutils.data.datasets import title_of
+from nbutils.drawing.display import INK, figure_style, in_figure
 from nbutils.study.archive import REFERENCE, RESULTS, SMALL, archive_folder, has_archive, read_archive
 from nbutils.study.results import Results
-from nbutils.support.display import INK, figure_style, in_figure
 
 STUDIES = (*SMALL, *REFERENCE)  # data sets whose tests are corrected together
 FOLDER = RESULTS / "processors"

@@ -11,6 +11,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from nbutils.drawing.display import INK, figure_style
+from nbutils.drawing.palette import GREY, MEASURES
 from nbutils.series import (
     correlation_test,
     detrended_correlation,
@@ -22,9 +24,7 @@ from nbutils.series import (
 from nbutils.stats import correlation
 from nbutils.support.arguments import checked
 from nbutils.support.checks import shown
-from nbutils.support.display import INK, figure_style
 from nbutils.support.files import is_file
-from nbutils.support.palette import GREY, MEASURES
 
 # Pearson's r with the network entropy, as the authors give it at the end of their file.
 PUBLISHED_PEARSON = {"train_accuracy": -0.873961562, "test_accuracy": -0.793526166}

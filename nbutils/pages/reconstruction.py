@@ -11,6 +11,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from nbutils.drawing.display import INK, figure_style, interval_text
+from nbutils.drawing.palette import BLUE, GREY, ORANGE, PURPLE
 from nbutils.pages.figures import thin_lines
 from nbutils.stats import bootstrap_interval
 from nbutils.study.comparisons import naive_table
@@ -19,8 +21,6 @@ from nbutils.study.results import Results, as_results
 from nbutils.study.specifications import specifications
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_frame, shown
-from nbutils.support.display import INK, figure_style, interval_text
-from nbutils.support.palette import BLUE, GREY, ORANGE, PURPLE
 from nbutils.sweeps.sweep_figures import panels
 
 PLAIN = "the paper's"  # every switch off

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from nbutils.data.datasets import label_noise, title_of
+from nbutils.drawing.display import INK, figure_style, in_figure
 from nbutils.pages.figures import OUTCOMES
 from nbutils.stats import bootstrap_interval, sign_flip
 from nbutils.study.conclusions import GIVEN, held_fixed_table
@@ -32,7 +33,6 @@ from nbutils.study.perturbations import PRIMARY, Perturbation, plan_perturbation
 from nbutils.study.results import CONDITIONS, NOISE_LEVELS, Results, as_results
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_rng, is_among, shown
-from nbutils.support.display import INK, figure_style, in_figure
 
 __all__ = [
     "SCENARIOS",

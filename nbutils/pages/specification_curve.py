@@ -15,6 +15,9 @@ from matplotlib.figure import Figure
 from scipy.stats import false_discovery_control, rankdata
 
 from nbutils.data.datasets import title_of
+from nbutils.drawing.display import Html, figure_style, format_number, in_figure, interval_text
+from nbutils.drawing.palette import BLUE, GREY, ORANGE, RED
+from nbutils.drawing.points import Axis, Plot, Point, show_points
 from nbutils.stats import (
     MOST_DRAWS,
     between_conditions,
@@ -27,9 +30,6 @@ from nbutils.study.results import Results, as_results
 from nbutils.study.specifications import FACTORS, specifications, specified
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_frame, as_rng, as_series
-from nbutils.support.display import Html, figure_style, format_number, in_figure, interval_text
-from nbutils.support.palette import BLUE, GREY, ORANGE, RED
-from nbutils.support.points import Axis, Plot, Point, show_points
 
 __all__ = [
     "agreement_of_data_sets",

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 from ruamel.yaml import YAML, YAMLError
 
-from nbutils.support.palette import GREY, SUBJECT
+from nbutils.drawing.palette import GREY, SUBJECT
 from nbutils.sweeps.sweep_figures import panels
 
 RATES = {"words": "words_per_s", "bytes": "bytes_per_s", "flops": "flops_per_s"}

@@ -121,7 +121,7 @@ class Evidence:
     @property
     def effect(self) -> str:
         """The estimate with its interval, such as "0.25 (0.12 to 0.38)"; a dash where there is none."""
-        from nbutils.support.display import interval_text  # loads matplotlib, which no test needs
+        from nbutils.drawing.display import interval_text  # loads matplotlib, which no test needs
 
         return interval_text(self.estimate, self.low, self.high)
 

@@ -13,8 +13,8 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from nbutils.support.display import figure_style, in_figure
-from nbutils.support.palette import GREY, RED, SUBJECT
+from nbutils.drawing.display import figure_style, in_figure
+from nbutils.drawing.palette import GREY, RED, SUBJECT
 from nbutils.sweeps.tables import axes_of, marginal_means, one_metric
 
 CHARACTERS = 20  # of tick labels side by side in a small panel

@@ -10,9 +10,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from nbutils.drawing.display import figure_style
+from nbutils.drawing.palette import LINE, MEASURES, SUBJECT
 from nbutils.evaluation.words import t_interval
-from nbutils.support.display import figure_style
-from nbutils.support.palette import LINE, MEASURES, SUBJECT
 from nbutils.truth.planted import TASKS
 from nbutils.truth.power import exceeding, roc_points
 from nbutils.truth.verdicts import CLAIMS, claim_scores

@@ -9,10 +9,10 @@ import pytest
 from colours import BLIND, apart, contrast
 
 from nbutils.data.datasets import DATASETS
+from nbutils.drawing import palette
 from nbutils.motifs.sparse_settings import CONDITIONS
 from nbutils.pages.answering import FAMILIES
 from nbutils.pages.figures import CONDITION_NAMES
-from nbutils.support import palette
 
 KINDS = {
     "verdicts": palette.VERDICTS,
@@ -63,8 +63,8 @@ def test_every_meaning_has_a_colour():
 
 def test_no_colour_stands_beside_the_palette(root):
     allowed = {
-        "support/palette.py": None,
-        "support/display.py": {"#010203"},  # stands for the text of the page until a figure is written
+        "drawing/palette.py": None,
+        "drawing/display.py": {"#010203"},  # stands for the text of the page until a figure is written
         "pages/leaderboard_checks.py": {"#111111"},  # numbers on bright cells
     }
     for file in sorted((root / "nbutils").rglob("*.py")):

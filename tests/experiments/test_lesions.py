@@ -11,6 +11,7 @@ from torch import nn
 
 from nbutils.cli import main
 from nbutils.data.catalogue import available
+from nbutils.drawing.display import interval_text
 from nbutils.experiments.causes import cause_trials
 from nbutils.experiments.control_sets import (
     cut_alike,
@@ -59,7 +60,6 @@ from nbutils.own.measure import Looker, looked_at
 from nbutils.second.networks import networks_of
 from nbutils.stats import holm
 from nbutils.study.cases import compute_cases
-from nbutils.support.display import interval_text
 
 LAYERS = np.repeat([1, 2], [60, 40])
 POOL = np.ones(100, dtype=bool)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nbutils.drawing.display import show
 from nbutils.pages.alluvial import alluvial
-from nbutils.support.display import show
 from nbutils.tracking import (
     track_communities,
 )

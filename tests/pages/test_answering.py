@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from nbutils.data.datasets import load_dataset
+from nbutils.drawing.display import format_number, interval_text
 from nbutils.evaluation.reliability import Reliability
 from nbutils.evaluation.words import Estimate
 from nbutils.pages import answering, dying, landing
@@ -24,7 +25,6 @@ from nbutils.second.questions import QUESTIONS, rules_digest
 from nbutils.second.replication import OTHERS, RULES_COMMIT, SECOND
 from nbutils.second.tasks import SERIES, USUAL
 from nbutils.stats import holm
-from nbutils.support.display import format_number, interval_text
 
 ROWS = {  # measure, what a page calls it, family, needs, rho with its interval, detects, cost
     "modularity": ("modularity Q", "communities", "labels", 0.05, -0.1, 0.2, 0.9, 1.0),

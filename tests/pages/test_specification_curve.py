@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from nbutils.drawing.display import interval_text
 from nbutils.pages.specification_curve import show_curves, specification_curve, specification_table
 from nbutils.stats import between_conditions
 from nbutils.study.specifications import FACTORS, PRIMARY_H2, PRIMARY_H3, specifications
-from nbutils.support.display import interval_text
 
 ALL = specifications()
 NOISE = np.repeat([0.0, 0.25, 0.5, 0.75, 1.0], 3)

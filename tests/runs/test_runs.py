@@ -116,7 +116,7 @@ def test_editing_a_figure_never_retrains():
     for maker in ("nbutils.runs.recording.record_runs", "nbutils.study.measure_run._measure_epoch"):
         used = {module for module, _ in definitions_behind(maker)}
         assert not [module for module in used if module.split(".")[1] in ("pages", "sweeps", "cli")]
-        assert not {"nbutils.support.display", "nbutils.study.hypotheses", "nbutils.stats"} & used
+        assert not {"nbutils.drawing.display", "nbutils.study.hypotheses", "nbutils.stats"} & used
     used = definitions_behind("nbutils.runs.recording.record_runs")
     wanted = ("hooks.capture_activations", "runs.training.train", "runs.models.build_model", "loops.count_bins")
     assert {name.rpartition(".")[2] for name in wanted} <= {name for _, name in used}

@@ -212,7 +212,7 @@ def test_an_edited_nbutils_outdates_what_it_computes_and_nothing_else(
     assert "2 finished, 0 cached" in start_sweep(file).finish()[1]
     progress = copy / "support/progress.py"
     progress.write_text(progress.read_text().replace(" cached", " kept"))
-    display = copy / "support/display.py"
+    display = copy / "drawing/display.py"
     display.write_text("# a comment\n" + display.read_text() + "\nADDED = 1\n")
     assert "0 finished, 2 cached" in start_sweep(file).finish()[1], "nothing that the notebook uses has changed"
     display.write_text(display.read_text() + "\ninterval_text = interval_text\n")

@@ -13,12 +13,12 @@ from markdown_it import MarkdownIt
 
 from nbutils.data.datasets import Dataset, load_dataset
 from nbutils.data.datasheets import Datasheet, read_datasheet, readable, simple_accuracies
+from nbutils.drawing.display import callout, in_figure, in_markdown, say, show, show_table
 from nbutils.pages.alluvial import alluvial
 from nbutils.pages.evolution import short_name
 from nbutils.pages.figures import forest
 from nbutils.pages.portraits import community_classes, sample_images
 from nbutils.study.hypotheses import Evidence
-from nbutils.support.display import callout, in_figure, in_markdown, say, show, show_table
 from nbutils.sweeps.sweep_figures import all_metrics, heat_maps, marginals, time_spent
 
 NAMES = (

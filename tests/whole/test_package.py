@@ -132,7 +132,7 @@ def test_the_pages_of_the_api_document_every_file_by_room(root, monkeypatch):
     documented = re.findall(r"automodule:: (\S+)\n +:members:", page)
     names = [".".join(path.relative_to(root).with_suffix("").parts) for path in modules(root)]
     assert sorted(documented) == sorted(name for name in names if "._" not in name)
-    for room in ("support", "evaluation", "data", "runs", "study", "second", "sweeps", "pages"):
+    for room in ("support", "drawing", "evaluation", "data", "runs", "study", "second", "sweeps", "pages"):
         words, files = (page.index(f"automodule:: nbutils.{room}{end}") for end in ("\n   :no-index:", "."))
         assert words < files
     with pytest.raises(ValueError, match="received 'attic'"):

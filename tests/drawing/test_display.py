@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbutils.support.display import callout, figure_style, fold, say, show, show_table
+from nbutils.drawing.display import callout, figure_style, fold, say, show, show_table
 
 
 @pytest.fixture

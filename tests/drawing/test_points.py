@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from nbutils.support.points import Axis, Plot, Point, points_csv, show_points
+from nbutils.drawing.points import Axis, Plot, Point, points_csv, show_points
 
 X, Y = Axis("epoch", 0, 4, (0, 2, 4)), Axis("Q", -1, 1, (-1, 0, 1))
 POINTS = (

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from nbutils.drawing.display import Html, download_link, inline_html, typeset
+from nbutils.drawing.palette import GREY
 from nbutils.support.arguments import checked
 from nbutils.support.checks import shown
-from nbutils.support.display import Html, download_link, inline_html, typeset
-from nbutils.support.palette import GREY
 
 __all__ = ["Axis", "Plot", "Point", "as_json", "points_csv", "show_points"]
 

@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from nbutils.drawing.figures import figure_csv, is_lettered, is_wide, restacked
+from nbutils.drawing.palette import VERDICTS
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, shown
-from nbutils.support.figures import figure_csv, is_lettered, is_wide, restacked
-from nbutils.support.palette import VERDICTS
 
 MOST_TWICE = 200_000  # characters of a figure that a page can hold twice, for a desk and for a phone
 THOUSANDS = 10_000  # from here on digits of a whole number are grouped

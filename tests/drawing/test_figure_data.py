@@ -10,8 +10,8 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from nbutils.support.display import show
-from nbutils.support.figures import MOST_ROWS, figure_csv
+from nbutils.drawing.display import show
+from nbutils.drawing.figures import MOST_ROWS, figure_csv
 
 
 def table(figure: Figure) -> pd.DataFrame:

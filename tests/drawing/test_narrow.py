@@ -7,8 +7,8 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
-from nbutils.support.display import show
-from nbutils.support.figures import BELOW, MOST, MOST_COLUMNS, MOST_NUMBERED, WIDTH, is_wide, restacked
+from nbutils.drawing.display import show
+from nbutils.drawing.figures import BELOW, MOST, MOST_COLUMNS, MOST_NUMBERED, WIDTH, is_wide, restacked
 
 
 def grid(rows: int, columns: int, **options) -> Figure:
