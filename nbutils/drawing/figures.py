@@ -24,6 +24,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.offsetbox import VPacker
+from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 
 __all__ = ["WIDTH", "figure_csv", "is_lettered", "is_wide", "restacked"]
@@ -32,6 +33,7 @@ GAP = 0.1  # inches above and below panels that stand in one column
 BELOW = "outside lower center"  # where a legend of all panels stands
 WIDTH = 4.1  # inches; as wide as a phone shows at the size at which letters are drawn
 WIDEST = 22  # letters of the name of an axis on one line, about as many as a phone shows below a panel
+LEAST = 8  # points of a letter: 9 pixels on a phone
 MOST_COLUMNS = 12  # of a map of cells, whose names and numbers a phone can show
 MOST_NUMBERED = 8  # of a map whose cells are wide enough for their numbers
 MOST = 12  # panels that can be read one after the other; more, such as small images, stay a sheet
@@ -114,6 +116,7 @@ def restacked(figure: Figure) -> Iterator[None]:
         if len(text := label.get_text()) > WIDEST:  # ends where the panel does: names of rows leave room on the left
             undo.append(partial(label.set, text=text, x=label.get_position()[0], ha=label.get_ha()))
             label.set(text="\n".join(textwrap.wrap(text, WIDEST)), x=1, ha="right")
+    undo += _readable(figure)
     for panel in panels:
         if _named_columns(panel) > MOST_NUMBERED and (panel.images or panel.collections):
             for text in panel.texts:
@@ -171,6 +174,22 @@ def _panels(figure: Figure) -> list[Axes]:
         if axes.axison or axes.has_data() or axes.texts or axes.get_legend():
             found.setdefault(axes.get_subplotspec(), axes)
     return sorted(found.values(), key=lambda axes: (axes.get_subplotspec().num1, axes.get_subplotspec().num2))
+
+
+def _readable(figure: Figure) -> list[Callable]:
+    """Let no letter be smaller than a phone can show; gives what undoes it."""
+    undo: list[Callable] = []
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            size = axis.get_tick_params().get("labelsize")
+            if isinstance(size, int | float) and size < LEAST:
+                undo.append(partial(axis.set_tick_params, labelsize=size))
+                axis.set_tick_params(labelsize=LEAST)
+    for text in figure.findobj(Text):
+        if text.get_text() and text.get_fontsize() < LEAST:
+            undo.append(partial(text.set_fontsize, text.get_fontsize()))
+            text.set_fontsize(LEAST)
+    return undo
 
 
 def _say_what_was_shared(panels: list[Axes]) -> list[Callable]:

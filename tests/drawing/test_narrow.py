@@ -8,7 +8,17 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
 from nbutils.drawing.display import show
-from nbutils.drawing.figures import BELOW, MOST, MOST_COLUMNS, MOST_NUMBERED, WIDTH, is_wide, restacked
+from nbutils.drawing.figures import (
+    BELOW,
+    LEAST,
+    MOST,
+    MOST_COLUMNS,
+    MOST_NUMBERED,
+    WIDTH,
+    figure_csv,
+    is_wide,
+    restacked,
+)
 
 
 def grid(rows: int, columns: int, **options) -> Figure:
@@ -186,3 +196,20 @@ def test_letters_are_at_least_nine_pixels_on_a_phone():
     narrow = text[text.index("nb-narrow") :]
     sizes = [float(size) for size in re.findall(r"font-size: ([\d.]+)px", narrow)]
     assert min(sizes) * 343 / (WIDTH * 72) >= 9
+
+
+def test_small_letters_grow_on_a_phone_and_shrink_again():
+    figure = Figure(figsize=(8, 2))
+    left, _ = figure.subplots(1, 2)
+    left.tick_params(labelsize=6)
+    note = left.annotate("note", (0.5, 0.5), fontsize=5)
+    title = left.set_title("title", fontsize=11)
+    before = figure_csv(figure)
+    with restacked(figure):
+        figure.draw_without_rendering()
+        sizes = [label.get_fontsize() for label in left.get_xticklabels()]
+        assert {*sizes, note.get_fontsize(), title.get_fontsize()} == {LEAST, 11}
+    figure.draw_without_rendering()
+    assert {label.get_fontsize() for label in left.get_xticklabels()} == {6}
+    assert (note.get_fontsize(), title.get_fontsize()) == (5, 11)
+    assert figure_csv(figure) == before
