@@ -294,7 +294,7 @@ def as_inputs(
                 f"images range from {low:g} to {high:g}, and numbers are shown to the model as they are; divide them, "
                 "or pass bytes"
             )
-        how = f"as they are, from {low:.3g} to {high:.3g}"
+        how = f"as they are, from {low:.3g} to {high:.3g}".replace("-", "−")
     inputs = torch.from_numpy(np.ascontiguousarray(numbers, dtype=np.float32))
     first = next((one for one in model.modules() if isinstance(one, WITH_WEIGHTS)), None)
     if isinstance(first, nn.Conv2d) and inputs.ndim == 3:

@@ -63,7 +63,6 @@ PANELS = {
 WORDS = {
     "above": "above every untrained twin and noise",
     "below": "below every untrained twin and noise",
-    "among": "not told apart from untrained twins and noise",
     "unknown": "beside references that are not known",
 }
 
@@ -97,7 +96,20 @@ def told_of_graph(found: Measured) -> str:
     excess = row_of(found, "excess")
     if not np.isfinite(excess["value"]):
         return f"Q is not known, for fewer than {FEWEST} neurons fire in every network compared"
-    return f"Q lies {format_number(excess['value'], 2)} beyond chance, {WORDS[excess['word']]}"
+    return f"Q lies {format_number(excess['value'], 2)} beyond chance, {WORDS.get(excess['word']) or _among(excess)}"
+
+
+def _among(row: pd.Series) -> str:
+    """What a number is beyond that is not beyond all of its references."""
+    own = row[["value", "first", "second"]].astype(float)
+    beyond = {
+        name: own.min() > row[f"{kind}_high"] or own.max() < row[f"{kind}_low"]
+        for kind, name in (("untrained", "every untrained twin"), ("noise", "noise"))
+    }
+    clear, not_clear = ([name for name in beyond if beyond[name] == is_so] for is_so in (True, False))
+    return (
+        f"beyond {clear[0]}, but not beyond {not_clear[0]}" if clear else "not beyond every untrained twin, nor noise"
+    )
 
 
 def show_found(found: Measured) -> Html:
@@ -193,7 +205,7 @@ def show_references(found: Measured) -> Html:
     rows = rows[~rows["measure"].isin(COUNTS)]
 
     def span(low: float, high: float) -> str:
-        return f"{format_number(low, 2)} to {format_number(high, 2)}" if np.isfinite([low, high]).all() else "–"
+        return f"{format_number(low, 3)} to {format_number(high, 3)}" if np.isfinite([low, high]).all() else "–"
 
     committed = _committed(found)
     table = pd.DataFrame(
@@ -209,7 +221,7 @@ def show_references(found: Measured) -> Html:
     if committed:
         table.insert(5, "networks of this book", [span(*committed.get(n, (np.nan, np.nan))) for n in rows["measure"]])
     caption = "The whole network beside its references; ranges are from the smallest to the largest"
-    return show_table(table, f"{caption}{', of networks of this book the middle 90 %' if committed else ''}.", 2)
+    return show_table(table, f"{caption}{', of networks of this book the middle 90 %' if committed else ''}.", 3)
 
 
 def show_costs(found: Measured) -> Html:

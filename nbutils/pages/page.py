@@ -21,7 +21,7 @@ from nbutils.study.comparisons import BASELINES
 from nbutils.study.hypotheses import Evidence, collect_evidence, headline, is_prespecified, verdict
 from nbutils.study.results import Results
 from nbutils.support.arguments import checked
-from nbutils.support.provenance import provenance
+from nbutils.support.provenance import UNKNOWN, provenance
 from nbutils.sweeps.measurements import record
 from nbutils.sweeps.parameters import check_parameters, injected_names, model_of_cells, template_file, template_model
 
@@ -229,9 +229,7 @@ def open_page(template: str, namespace: Mapping[str, Any]) -> Page:
     shown = [f"{name} = {value!r}" for name, value in page.parameters.model_dump().items() if name not in unused]
     mixed = "source" in model.model_fields and 0 < len(tables) < len(studies)
     shown += [f"in committed tables: {' '.join(tables)}"] if mixed else []
-    line = (
-        f"Checked: {', '.join(shown)}. Commit "
-        f"`{origin['commit']}`, Python {versions['python']}, torch {versions['torch']}, {origin['device']}."
-    )
-    display(say(line))
+    code = f"Commit `{origin['commit']}`" if origin["commit"] != UNKNOWN else "Code as installed"
+    libraries = f"Python {versions['python']}, torch {versions['torch']}, {origin['device']}"
+    display(say(f"Checked: {', '.join(shown)}. {code}, {libraries}."))
     return page

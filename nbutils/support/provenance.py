@@ -19,6 +19,7 @@ from nbutils.support.machine import compute_threads, is_portable, limits, proces
 # The libraries that numbers are computed with. What was computed with other versions of them is never served.
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "networkx", "numba", "pandas")
 MISSING = "missing"
+UNKNOWN = "unknown"  # commit, outside of a checkout
 
 
 @cache
@@ -32,10 +33,10 @@ def _commit() -> str:
 
     try:
         if not git("ls-files", "--", Path(__file__).name):
-            return "unknown"
+            return UNKNOWN
         return git("rev-parse", "HEAD")[:12] + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.SubprocessError):
-        return "unknown"
+        return UNKNOWN
 
 
 @cache

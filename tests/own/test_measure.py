@@ -19,7 +19,7 @@ from torch import nn
 import nbutils as nb
 from nbutils.cli import main
 from nbutils.measures import class_cells, measure_matched
-from nbutils.own.measure import DRAWS, GRAPH, WHOLE, Measured, _table
+from nbutils.own.measure import DRAWS, GRAPH, WHOLE, Measured, _table, _word
 from nbutils.pages import answering, own_network
 from nbutils.second import answers
 
@@ -335,10 +335,16 @@ def test_what_is_saved_is_read_again(found, tmp_path):
     assert len(pd.read_csv(tmp_path / "a folder" / "table.csv")) == len(found.table)
 
 
+def beside(found: Measured, **ends: float) -> Measured:
+    """The same with other ends of references, and the words that follow."""
+    table = found.table.assign(**ends)
+    return replace(found, table=table.assign(word=[_word(row) for row in table.itertuples()]))
+
+
 def test_the_box_says_what_the_word_says(found):
     found.about.update(name="mine", class_names=list("0123456789"))
     assert "more than chance, architecture and noise make" in own_network.show_found(found).text
-    other = replace(found, table=found.table.assign(word="among"))
+    other = beside(found, untrained_high=99.0)
     assert "not shown to be more than chance, architecture and noise make" in own_network.show_found(other).text
     below = own_network.show_found(replace(found, table=found.table.assign(word="below"))).text
     assert "less than chance, architecture and noise make" in below
@@ -360,7 +366,11 @@ def test_the_box_says_what_the_word_says(found):
     assert "modularity Q, Q beyond chance" in costs
     assert "agreement" not in costs, "names of entries are not for readers"
     assert "linear regions" not in costs, "which nobody counted"
-    assert "not told apart from untrained twins and noise" in own_network.show_found(other).text
+    assert "beyond noise, but not beyond every untrained twin" in own_network.show_found(other).text
+    other = beside(found, noise_high=99.0)
+    assert "beyond every untrained twin, but not beyond noise" in own_network.show_found(other).text
+    other = beside(found, untrained_high=99.0, noise_high=99.0)
+    assert "not beyond every untrained twin, nor noise" in own_network.show_found(other).text
     shown = own_network.show_references(found).text
     assert "networks of this book" in shown
     lines = own_network.layers_figure(found).axes[0].get_yticklabels()
