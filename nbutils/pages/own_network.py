@@ -106,10 +106,10 @@ def _among(row: pd.Series) -> str:
         name: own.min() > row[f"{kind}_high"] or own.max() < row[f"{kind}_low"]
         for kind, name in (("untrained", "every untrained twin"), ("noise", "noise"))
     }
-    clear, not_clear = ([name for name in beyond if beyond[name] == is_so] for is_so in (True, False))
-    return (
-        f"beyond {clear[0]}, but not beyond {not_clear[0]}" if clear else "not beyond every untrained twin, nor noise"
-    )
+    clear, others = ([name for name in beyond if beyond[name] == is_so] for is_so in (True, False))
+    if not clear:
+        return "not beyond every untrained twin, nor noise"
+    return f"beyond {clear[0]}, but not beyond {others[0]}" if others else "between untrained twins and noise"
 
 
 def show_found(found: Measured) -> Html:

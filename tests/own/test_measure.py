@@ -369,6 +369,8 @@ def test_the_box_says_what_the_word_says(found):
     assert "beyond noise, but not beyond every untrained twin" in own_network.show_found(other).text
     other = beside(found, noise_high=99.0)
     assert "beyond every untrained twin, but not beyond noise" in own_network.show_found(other).text
+    other = beside(found, noise_low=98.0, noise_high=99.0)
+    assert "beyond chance, between untrained twins and noise" in own_network.show_found(other).text
     other = beside(found, untrained_high=99.0, noise_high=99.0)
     assert "not beyond every untrained twin, nor noise" in own_network.show_found(other).text
     shown = own_network.show_references(found).text
