@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from nbutils.drawing.display import figure_style
-from nbutils.drawing.palette import LINE, MEASURES, SUBJECT
+from nbutils.drawing.palette import LINE, MEASURES, NOTHING, SUBJECT
 from nbutils.evaluation.words import t_interval
 from nbutils.truth.planted import TASKS
 from nbutils.truth.power import exceeding, roc_points
-from nbutils.truth.verdicts import CLAIMS, claim_scores
+from nbutils.truth.verdicts import CLAIMS, KEYS, claim_scores, construction_scores
 
-__all__ = ["NAMES", "roc_figure", "strength_figure", "truth_figure"]
+__all__ = ["NAMES", "constructions_figure", "roc_figure", "strength_figure", "truth_figure"]
 
 WIDTH = 7.6
 # Statistic -> what pages call it, its colour and marker.
@@ -26,6 +26,8 @@ NAMES: Mapping[str, tuple[str, str, str]] = {
     "remainder": ("remainder", *MEASURES["remainder"]),
     "left": ("left over", *MEASURES["left"]),
 }
+STATISTICS = {"modularity": "Q", "excess": "Q beyond chance", "remainder": "remainder", "two": "communities near two"}
+FAMILIES = {"pairs": "images", "glyphs": "letters"}  # of tasks -> what they show
 STRENGTHS = (0.0, 0.1, 0.3, 1.0)
 
 
@@ -84,6 +86,47 @@ def roc_figure(table: pd.DataFrame, panels: Mapping[str, Sequence[str]]) -> Figu
             ax.tick_params(labelsize=8)
         axes[0][0].set_ylabel("power")
         fig.legend(handles=list(marks.values()), loc="outside lower center", ncols=len(marks) or 1)
+        plt.close(fig)
+    return fig
+
+
+def _corners(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Points of a curve at which it turns, shape (corners, 2)."""
+    points = np.column_stack([x, y])
+    steps = np.diff(points, axis=0)
+    turns = np.abs(steps[:-1, 0] * steps[1:, 1] - steps[:-1, 1] * steps[1:, 0]) > 1e-12
+    return points[np.r_[True, turns, True]]
+
+
+def constructions_figure(table: pd.DataFrame, areas: pd.DataFrame) -> Figure:
+    """ROC curves of every construction and resolution: a row of panels per family, a column per statistic.
+
+    Args:
+        table: of the experiment.
+        areas: see :func:`nbutils.truth.verdicts.area_table`; its trusted rows are drawn in colour.
+    """
+    columns = [name for name in STATISTICS if name in set(areas["statistic"])]
+    trusted = set(areas.loc[areas["word"] == "trusted", [*KEYS, "statistic"]].itertuples(index=False, name=None))
+    with figure_style():
+        size = (WIDTH, 1.9 * len(FAMILIES) + 0.3)
+        fig, axes = plt.subplots(len(FAMILIES), len(columns), figsize=size, sharex=True, sharey=True, squeeze=False)
+        drawn = set()  # once, what several constructions share
+        for key, family, statistic, there, absent in construction_scores(table, columns):
+            clear = (*key, statistic) in trusted
+            curve = _corners(*roc_points(there, absent)[:2])
+            if (what := (family, statistic, clear, curve.tobytes())) in drawn:
+                continue
+            drawn.add(what)
+            look = {"color": SUBJECT, "lw": 1.2, "zorder": 3} if clear else {"color": NOTHING, "lw": 0.5, "alpha": 0.35}
+            axes[list(FAMILIES).index(family)][columns.index(statistic)].plot(*curve.T, **look)
+        for row, family in zip(axes, FAMILIES.values(), strict=True):
+            row[0].set_ylabel(f"power, {family}")
+        for ax, name in zip(axes[0], columns, strict=True):
+            ax.set_title(STATISTICS[name], fontsize=9)
+        for ax in axes.ravel():
+            ax.plot([0, 1], [0, 1], color=LINE, lw=0.6, ls=":")
+            ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
+        fig.supxlabel("false alarms", fontsize=9)
         plt.close(fig)
     return fig
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -204,26 +204,51 @@ def area_table(
         One row per construction, resolution and statistic: the area in each family with `_low` and `_high`, `least` of
         them, and the `word`.
     """
-    good, rows = sound(table, rules), []
+    rows, areas = [], dict[tuple[Any, ...], dict[str, Any]]()
+    for key, family, statistic, *sides in construction_scores(table, rules.statistics, rules, seeds):
+        own = areas.setdefault((*key, statistic), {})
+        own[family] = area_under_curve(*sides, level=rules.level)
+    families = dict.fromkeys(family for own in areas.values() for family in own)
+    for key, own in areas.items():
+        if len(own) == len(families):
+            row = dict(zip([*KEYS, "statistic"], key, strict=True))
+            for family, area in own.items():
+                row |= {family: area.value, f"{family}_low": area.low, f"{family}_high": area.high}
+            least = min(area.value for area in own.values())
+            rows.append(row | {"least": least, "word": word_of_areas(list(own.values()), rules)})
+    return pd.DataFrame(rows)
+
+
+def construction_scores(
+    table: pd.DataFrame,
+    statistics: Sequence[str],
+    rules: PlantedRules = PLANTED_RULES,
+    seeds: Sequence[int] | None = None,
+) -> Iterator[tuple[tuple[Any, ...], str, str, np.ndarray, np.ndarray]]:
+    """What every construction says of networks with a second module and of those without.
+
+    Args:
+        table: of the experiment.
+        statistics: columns.
+        rules: which networks are sound.
+        seeds: of the networks that are looked at; None takes all.
+
+    Yields:
+        (construction and resolution, values of `KEYS`; family of tasks; statistic; scores of networks with two modules;
+        scores of those with one), where all are defined.
+    """
+    good = sound(table, rules)
     own = good[(good["kind"] == "construction") & (good["seed"].isin(seeds) if seeds is not None else True)]
     families = [name for name in dict.fromkeys(task.family for task in TASKS.values()) if name]
     roles = own["task"].map({name: (task.family, task.role) for name, task in TASKS.items()})
     for key, group in own.groupby(KEYS, sort=False):
-        for statistic in rules.statistics:
-            areas = {}
+        for statistic in statistics:
             for family in families:
                 sides = [
                     group.loc[roles[group.index] == (family, role), statistic] for role in ("positive", "negative")
                 ]
                 if all(len(side) and side.notna().all() for side in sides):
-                    areas[family] = area_under_curve(*(side.to_numpy() for side in sides), level=rules.level)
-            if len(areas) == len(families):
-                row = dict(zip(KEYS, key, strict=True)) | {"statistic": statistic}
-                for family, area in areas.items():
-                    row |= {family: area.value, f"{family}_low": area.low, f"{family}_high": area.high}
-                least = min(area.value for area in areas.values())
-                rows.append(row | {"least": least, "word": word_of_areas(list(areas.values()), rules)})
-    return pd.DataFrame(rows)
+                    yield key, family, statistic, *(side.to_numpy() for side in sides)
 
 
 def found_table(

@@ -1,11 +1,15 @@
 """ROC curves against scikit-learn, exact intervals against SciPy, and words for worlds that are known."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score, roc_curve
 
+from nbutils.drawing.palette import SUBJECT
+from nbutils.truth.figures import constructions_figure
 from nbutils.truth.power import Area, area_under_curve, exceeding, roc_points, share_interval
 from nbutils.truth.verdicts import (
     CLAIMS,
@@ -141,6 +145,19 @@ def test_areas_of_a_known_world(rng):
     assert area_table(world(rng, networks=40)).set_index("statistic").loc["modularity", "word"] == "trusted"
     odd = area_table(world(rng, shift=0), seeds=range(1, 12, 2)).set_index("statistic")
     assert odd.loc["modularity", "least"] < 0.9
+
+
+def test_curves_of_every_construction(rng):
+    table = world(rng, networks=40)
+    areas = area_table(table)
+    axes = constructions_figure(table, areas).axes
+    assert [ax.get_title() for ax in axes[:3]] == ["Q", "remainder", "communities near two"], "what was measured"
+    for place, (family, statistic) in enumerate(product(("pairs", "glyphs"), ("modularity", "remainder", "two"))):
+        (curve,) = [line for line in axes[place].lines if line.get_linestyle() == "-"]
+        x, y = curve.get_data()
+        row = areas.set_index("statistic").loc[statistic]
+        assert np.trapezoid(y, x) == pytest.approx(row[family]), "the area under what is drawn"
+        assert (curve.get_color() == SUBJECT) == (row["word"] == "trusted")
 
 
 def test_modules_found_in_a_known_world(rng):
