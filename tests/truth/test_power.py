@@ -151,7 +151,9 @@ def test_curves_of_every_construction(rng):
     table = world(rng, networks=40)
     areas = area_table(table)
     axes = constructions_figure(table, areas).axes
-    assert [ax.get_title() for ax in axes[:3]] == ["Q", "remainder", "communities near two"], "what was measured"
+    assert [ax.get_title(loc="left") for ax in axes[:3]] == ["Q", "remainder", "communities near two"], (
+        "what was measured"
+    )
     for place, (family, statistic) in enumerate(product(("pairs", "glyphs"), ("modularity", "remainder", "two"))):
         (curve,) = [line for line in axes[place].lines if line.get_linestyle() == "-"]
         x, y = curve.get_data()
