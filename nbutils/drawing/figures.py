@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection, QuadMesh
 from matplotlib.colors import to_hex, to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
@@ -289,11 +289,13 @@ def _rows(axes: Axes, legend: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
         series = _label(artist) or legend.get(_colour(artist), "")
         for x, y in values:
             yield kind, series, _named(x, names[0]), _named(y, names[1])
-    for image in axes.images:
-        shown = np.asarray(image.get_array())
+    meshes = [found for found in axes.collections if isinstance(found, QuadMesh)]
+    for cells, middle in [(one, 0.0) for one in axes.images] + [(one, 0.5) for one in meshes]:
+        shown = np.ma.filled(np.ma.asarray(cells.get_array(), dtype=float), np.nan)
         if shown.ndim == 2 and shown.size <= MOST_CELLS and any(names):
             for (row, column), value in np.ndenumerate(shown):
-                yield "cell", f"{float(value):.6g}", _named(column, names[0]), _named(row, names[1])
+                at = _named(column + middle, names[0]), _named(row + middle, names[1])
+                yield "cell", "" if np.isnan(value) else f"{value:.6g}", *at
 
 
 def _drawn(axes: Axes) -> Iterator[tuple[str, Any, np.ndarray]]:

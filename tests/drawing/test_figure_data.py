@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+import seaborn
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -78,6 +79,12 @@ def test_cells_of_a_map_bear_the_names_of_its_rows():
     found = table(axes.figure)
     assert found["y"].tolist() == ["Q", "Q", "entropy", "entropy"]
     assert found["series"].tolist() == ["0.25", "1", "2", "3"]
+    axes = Figure().subplots()
+    seaborn.heatmap(pd.DataFrame([[1, 2.5], [np.nan, 4]], ["Q", "entropy"], ["MNIST", "KMNIST"]), ax=axes)
+    found = table(axes.figure)
+    assert found["x"].tolist() == ["MNIST", "KMNIST"] * 2
+    assert found["y"].tolist() == ["Q", "Q", "entropy", "entropy"]
+    assert found["series"].tolist() == ["1", "2.5", "", "4"]
     axes.clear()
     axes.imshow(np.zeros((28, 28)))
     assert figure_csv(axes.figure) == "", "a picture is no table"
