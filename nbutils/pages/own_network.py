@@ -117,10 +117,13 @@ def show_found(found: Measured) -> Html:
     about = found.about
     excess, remainder = row_of(found, "excess"), row_of(found, "remainder")
     text = told_of_graph(found)
-    ends = [excess[f"{kind}_{end}"] for kind in ("untrained", "noise") for end in ("low", "high")]
+    ends = sorted(excess[["first", "second"]].astype(float))
+    ends += [excess[f"{kind}_{end}"] for kind in ("untrained", "noise") for end in ("low", "high")]
     beside = ""
     if np.isfinite(ends).all():
-        beside = " (twins {} to {}, noise {} to {})".format(*(format_number(end, 2) for end in ends))
+        beside = " (halves of the images {} to {}, twins {} to {}, noise {} to {})".format(
+            *(format_number(end, 2) for end in ends)
+        )
     if excess["word"] == "above":
         title = f"This network's communities are more than {REFERENCES}"
         text += f"{beside}; luck alone makes one network in {about['twins'] + 2} the highest."

@@ -366,7 +366,10 @@ def test_the_box_says_what_the_word_says(found):
     assert "modularity Q, Q beyond chance" in costs
     assert "agreement" not in costs, "names of entries are not for readers"
     assert "linear regions" not in costs, "which nobody counted"
-    assert "beyond noise, but not beyond every untrained twin" in own_network.show_found(other).text
+    assert (
+        "beyond noise, but not beyond every untrained twin (halves of the images 0."
+        in own_network.show_found(other).text
+    )
     other = beside(found, noise_high=99.0)
     assert "beyond every untrained twin, but not beyond noise" in own_network.show_found(other).text
     other = beside(found, noise_low=98.0, noise_high=99.0)
