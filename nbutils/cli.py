@@ -329,7 +329,10 @@ def add_measure_command(commands: argparse._SubParsersAction) -> None:
     )
     measure.add_argument("--weights", type=Path, help=".safetensors, or a checkpoint of weights alone")
     measure.add_argument(
-        "--data", required=True, help="a data set's name, folder:PATH, or an .npz with images and perhaps labels"
+        "--data",
+        required=True,
+        help="a data set's name or folder:PATH, of which the test images are taken, or an .npz with images and perhaps "
+        "labels, taken whole",
     )
     measure.add_argument("--mean", nargs="+", type=float, help="per channel, of values from 0 to 1, as in training")
     measure.add_argument("--std", nargs="+", type=float, help="likewise, the deviation")

@@ -75,7 +75,7 @@ class Wanted:
             ['relu']
         """
         names = dict.fromkeys(label.partition("#")[0] for label in labels if not _is_call(label))
-        return cls(list(names), [label.replace("[", "[[]") for label in labels])
+        return cls(list(names), [as_pattern(label) for label in labels])
 
     @property
     def calls(self) -> bool:
@@ -103,10 +103,7 @@ class Wanted:
             if not there:
                 listed = f": {', '.join(map(repr, called))}" if called else ", which calls none"
                 told = f"layers: {shown(pattern)} matches no activation function that the model calls"
-                asked = name.rpartition(".")[2].lstrip("*")  # the function alone, wherever it is called
-                near = get_close_matches(asked, {one.rpartition(".")[2] for one in called}, n=1)
-                hint = f" (did you mean {name.removesuffix(asked) + near[0]!r}?)" if near else ""
-                raise ValueError(f"{told}{hint}{listed}")
+                raise ValueError(f"{told}{_nearest(name, called)}{listed}")
             raise ValueError(f"layers: {shown(pattern)} names a use that is not there; {there[0]!r} runs less often")
 
 
@@ -132,6 +129,16 @@ def wanted_layers(model: nn.Module, layers: str | Collection[str] = "*") -> Want
     return Wanted(_matched(leaves, modules), patterns)
 
 
+def as_pattern(name: str) -> str:
+    """A wildcard that fits one name alone.
+
+    Examples:
+        >>> as_pattern("blocks[0]")
+        'blocks[[]0]'
+    """
+    return name.replace("[", "[[]")
+
+
 def _is_call(name: str) -> bool:
     """Whether a name or pattern is of a function that is called, or of a use of one."""
     return name.partition("#")[0].endswith("()")
@@ -147,12 +154,19 @@ def _matched(names: Collection[str], patterns: Collection[str]) -> list[str]:
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
+def _nearest(pattern: str, there: Collection[str]) -> str:
+    """A hint at the nearest spelling, also of a wildcard: of a name, of what it begins with, or of its last part."""
+    asked, parts = pattern.strip("*."), [name.split(".") for name in there]
+    begin = [".".join(own[:count]) for own in parts for count in range(1, len(own) + 1)]
+    near = get_close_matches(asked, dict.fromkeys([*there, *begin, *(own[-1] for own in parts)]), n=1)
+    return f" (did you mean {pattern.replace(asked, near[0])!r}?)" if asked and near else ""
+
+
 def _require_matches(layers: Any, there: Collection[str], patterns: Collection[str]) -> None:
     unmet = [pattern for pattern in patterns if not _matched(there, [pattern])]
     if patterns and not unmet:
         return
-    near = [name for pattern in unmet for name in get_close_matches(pattern, there, n=1)]
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    hint = next(filter(None, (_nearest(pattern, there) for pattern in unmet)), "")
     listed = ", ".join(map(repr, there))
     told = f"layers={shown(layers)}" if len(unmet) == len(patterns) else f"layers: {shown(unmet[0])}"
     raise ValueError(f"{told} matches none of the model's layers{hint}: {listed}")
@@ -271,21 +285,18 @@ def capture(model: nn.Module, layers: str | Collection[str] = "*") -> Iterator[d
         yield seen
 
 
-def use_label(name: str, seen: Collection[str]) -> str:
-    """What the next use of a layer in a pass is called.
+def use_label(name: str, use: int) -> str:
+    """What a use of a layer in a pass is called.
 
     Args:
         name: of the layer.
-        seen: names of the uses before it.
+        use: 1 for its first in the pass, and so on.
 
     Examples:
-        >>> use_label("relu", []), use_label("relu", ["relu", "relu#2"])
+        >>> use_label("relu", 1), use_label("relu", 3)
         ('relu', 'relu#3')
     """
-    label, use = name, 1
-    while label in seen:
-        label, use = f"{name}#{use + 1}", use + 1
-    return label
+    return name if use == 1 else f"{name}#{use}"
 
 
 @contextmanager
@@ -319,7 +330,7 @@ def observed(model: nn.Module, wanted: Wanted, take: Callable[[str, torch.Tensor
 
     def note(name: str, output: Any) -> None:
         uses[name] += 1
-        label = name if uses[name] == 1 else f"{name}#{uses[name]}"
+        label = use_label(name, uses[name])
         if label in wanted:
             seen[label] = take(label, check_output(label, output, ()))
 

@@ -137,7 +137,8 @@ def _passed(model: nn.Module, feed: Feeder, few: Any) -> tuple[list[_Seen], Any]
         if layout == "auto" and word in ("unit", "gate", "same") and before:
             layout = before[0][1]
         follows = next((who for _, _, who in before), "")
-        label = follows if word == "same" else use_label(name, [one.name for one in seen])
+        before_it = sum(one.name.partition("#")[0] == name for one in seen)
+        label = follows if word == "same" else use_label(name, 1 + before_it)
         layouts[id(output)] = output, layout, label
         if word in ("unit", "gate", "recurrent", "weights"):
             seen.append(_Seen(label, kind, output.detach().clone(), layout, follows, word))

@@ -148,6 +148,12 @@ def load_images(name: str) -> Images:
             if not str(error).startswith("dataset must be"):
                 raise
             raise ValueError(f"data: {error}; or give a file .npz") from None
+        if len(data.test_labels) < LEAST:
+            every = len(data.train_labels) + len(data.test_labels)
+            raise ValueError(
+                f"data: {shown(name, 300)} has {len(data.test_labels)} test images of {every:,}, and at least {LEAST} "
+                "are needed; an .npz of images is taken whole"
+            )
         height, width, *channels = data.image_shape
         pixels = data.test_pixels.reshape(-1, height, width, *(channels or [1])).transpose(0, 3, 1, 2)
         scaled = pixels if data.levels == 255 else (pixels * (255 / data.levels)).round().astype(np.uint8)

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from nbutils.capturing.batches import Feeder, as_batch, require_values
-from nbutils.capturing.hooks import as_written, capture_activations, evaluating, wanted_layers
+from nbutils.capturing.hooks import as_pattern, as_written, capture_activations, evaluating, wanted_layers
 from nbutils.capturing.layouts import Layout
 from nbutils.capturing.proposals import Proposal, propose_layers
 from nbutils.communities import agreed_communities, detect_communities
@@ -331,7 +331,7 @@ def _layouts(proposed: Sequence[Proposal], layout: Layout) -> Layout:
     if not isinstance(layout, str) or layout != "auto":
         return layout
     own = {one.name: one.layout for one in proposed}
-    return {name.replace("[", "[[]"): word for name, word in own.items() if word != "auto"} or "auto"
+    return {as_pattern(name): word for name, word in own.items() if word != "auto"} or "auto"
 
 
 class Looker:
@@ -344,7 +344,7 @@ class Looker:
         self.proposed = [one for one in considered if one.chosen]
         self.classes, self.reduce, self.seed = classes, reduce, seed
         self.layout = _layouts(self.proposed, layout)
-        self.wanted = [one.name.replace("[", "[[]") for one in self.proposed]
+        self.wanted = [as_pattern(one.name) for one in self.proposed]
         self.scored = False  # whether the network looked at last gave a row of scores for each example
 
     def look(self, model: nn.Module, inputs: torch.Tensor) -> AnyLook:

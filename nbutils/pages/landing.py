@@ -13,7 +13,7 @@ import pandas as pd
 from nbutils.drawing.display import INK, STYLE, format_number, in_markdown, interval_text
 from nbutils.drawing.palette import GREY
 from nbutils.evaluation.words import WORDS
-from nbutils.pages.answering import Found, digits_of
+from nbutils.pages.answering import NOTICED, Found, digits_of, noticing
 from nbutils.pages.figures import forest
 from nbutils.second.answers import Answer, sound
 from nbutils.study.conclusions import active_sentence, active_verdicts
@@ -88,14 +88,12 @@ HEADLINES = {
         "They add to cheaper measures on some data sets.",
     ),
 }
-NOTICED = 0.9  # area under the curve from which on wrong labels count as noticed
 
 
 def _sentences(studies: Sequence[Found]) -> list[str]:
     boards = pd.concat([one.board[one.board["measurable"]].assign(dataset=one.title) for one in studies])
     mean = boards.groupby("called")[["rho", "detects"]].mean()
-    first, many = mean["rho"].abs().idxmax(), int((mean["detects"] >= NOTICED).sum())
-    sides = boards.dropna(subset="noise_rho").groupby("called")["noise_rho"].agg(lambda rho: rho.gt(0).nunique())
+    first, (clear, steady) = mean["rho"].abs().idxmax(), noticing(boards)
     own = boards[boards["measure"] == "modularity"].set_index("dataset")["detects"].dropna()
     asked = {
         "chance": "H1 beyond chance",
@@ -116,8 +114,8 @@ def _sentences(studies: Sequence[Found]) -> list[str]:
         "names": _names([one for one in studies if asked["chance"] in one.answers]),
         "count": str(len(mean)),
         "first": first,
-        "many": str(many),
-        "steady": str(int(((mean["detects"] >= NOTICED) & (sides == 1)).sum())),
+        "many": str(clear.sum()),
+        "steady": str((clear & steady).sum()),
         "tried": str(mean["detects"].notna().sum()),
     }
     filled |= {"strength": format_number(mean.loc[first, "rho"], 2), "noticed": str(NOTICED)}

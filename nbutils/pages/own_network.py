@@ -99,6 +99,11 @@ def told_of_graph(found: Measured) -> str:
     return f"Q lies {format_number(excess['value'], 2)} beyond chance, {WORDS.get(excess['word']) or _among(excess)}"
 
 
+def _halves(row: pd.Series) -> str:
+    """What a number is on two halves of the images, on which its word rests, too."""
+    return f"halves of the images {' to '.join(format_number(end, 2) for end in sorted((row['first'], row['second'])))}"
+
+
 def _among(row: pd.Series) -> str:
     """What a number is beyond that is not beyond all of its references."""
     own = row[["value", "first", "second"]].astype(float)
@@ -117,13 +122,11 @@ def show_found(found: Measured) -> Html:
     about = found.about
     excess, remainder = row_of(found, "excess"), row_of(found, "remainder")
     text = told_of_graph(found)
-    ends = sorted(excess[["first", "second"]].astype(float))
-    ends += [excess[f"{kind}_{end}"] for kind in ("untrained", "noise") for end in ("low", "high")]
+    ends = [excess[f"{kind}_{end}"] for kind in ("untrained", "noise") for end in ("low", "high")]
     beside = ""
     if np.isfinite(ends).all():
-        beside = " (halves of the images {} to {}, twins {} to {}, noise {} to {})".format(
-            *(format_number(end, 2) for end in ends)
-        )
+        spans = "twins {} to {}, noise {} to {}".format(*(format_number(end, 2) for end in ends))
+        beside = f" ({_halves(excess)}, {spans})"
     if excess["word"] == "above":
         title = f"This network's communities are more than {REFERENCES}"
         text += f"{beside}; luck alone makes one network in {about['twins'] + 2} the highest."
@@ -332,7 +335,7 @@ def show_outside(found: Mapping[str, Measured]) -> Html:
         layers = by_depth(one, "excess")
         known = layers[layers["word"] != "unknown"]
         parts.append(
-            f"**{name}**: Q lies {value} beyond chance, **{whole['excess']['word']}** {one.about['twins']} untrained "
+            f"**{name}**: Q lies {value} beyond chance ({_halves(whole['excess'])}), **{whole['excess']['word']}** {one.about['twins']} untrained "
             f"twins ({low} to {high}) and noise; class preference is {part} of it, the remainder {rest} "
             f"(**{whole['remainder']['word']}** its references). Layers above: {(known['word'] == 'above').sum()} of "
             f"{len(known)} wide enough to be measured."

@@ -12,6 +12,13 @@ from nbutils.capturing.layouts import NonFiniteError
 from nbutils.runs.models import build_model
 
 
+def test_the_nearest_spelling_of_a_wildcard_is_one():
+    model = build_model("mlp:7-5", 6, 3)
+    for asked, near in (("hiden1*", "hidden1*"), ("hidden2.rellu", "hidden2.relu"), ("*.rellu", "*.relu")):
+        with pytest.raises(ValueError, match=rf"did you mean '{re.escape(near)}'\?"):
+            matching_layers(model, asked)
+
+
 def hooks_of(model: nn.Module) -> int:
     return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 from torch import nn
 from torch.nn.utils import prune
@@ -521,3 +522,13 @@ def test_one_example_more_than_a_batch():
     for examples in (2, 256, 257, 512, 513):
         twin = untrained_twin(model.eval(), torch.randn(examples, 5), 0)
         assert twin[1].running_var.isfinite().all()
+
+
+def test_a_folder_with_few_test_images_says_how_many_there_are(tmp_path, rng):
+    for kind in ("a", "b"):
+        (tmp_path / "few" / kind).mkdir(parents=True)
+        for number in range(20):
+            pixels = rng.integers(256, size=(8, 8), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "few" / kind / f"{number}.png")
+    with pytest.raises(ValueError, match=r"has \d+ test images of 40, and at least 20 are needed; an \.npz"):
+        load_images(f"folder:{tmp_path / 'few'}")
