@@ -335,7 +335,8 @@ def show_outside(found: Mapping[str, Measured]) -> Html:
         layers = by_depth(one, "excess")
         known = layers[layers["word"] != "unknown"]
         parts.append(
-            f"**{name}**: Q lies {value} beyond chance ({_halves(whole['excess'])}), **{whole['excess']['word']}** {one.about['twins']} untrained "
+            f"**{name}**: Q lies {value} beyond chance ({_halves(whole['excess'])}), "
+            f"**{whole['excess']['word']}** {one.about['twins']} untrained "
             f"twins ({low} to {high}) and noise; class preference is {part} of it, the remainder {rest} "
             f"(**{whole['remainder']['word']}** its references). Layers above: {(known['word'] == 'above').sum()} of "
             f"{len(known)} wide enough to be measured."
