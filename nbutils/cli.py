@@ -271,7 +271,8 @@ def add_experiment_command(commands: argparse._SubParsersAction) -> None:
         description="Train and measure the networks of an experiment, and write one table: conditions (ways to train, "
         "each against one reference) or cause (communities and entropy pushed up and down), with a row for each "
         "network; early (the first two epochs), with a row for each step; lesions (communities silenced, and sets "
-        "of neurons that are alike), pushed (the same where modularity was pushed), class-groups (neurons by the "
+        "of neurons that are alike), pushed (the same where modularity was pushed), noisy-lesions "
+        "(the same where wrong labels were learned), class-groups (neurons by the "
         "class that they prefer) and partitions (groups found in other ways), with a row for each set; class-losses "
         "(what every class loses with a community), with a row for each class; "
         "pruning (weights removed by several rules, and the rest trained further), with a row for each state; "
@@ -280,8 +281,8 @@ def add_experiment_command(commands: argparse._SubParsersAction) -> None:
         "what it holds is kept: it can be stopped at any time and goes on where it stopped.",
     )
     known = (
-        "conditions, cause, early, lesions, pushed, class-groups, class-losses, partitions, pruning, planted, sparse "
-        "or sparse-full"
+        "conditions, cause, early, lesions, pushed, noisy-lesions, class-groups, class-losses, partitions, pruning, "
+        "planted, sparse or sparse-full"
     )
     experiment.add_argument("experiment", help=known)
     experiment.add_argument("--datasets", nargs="+", metavar="NAME", help="default: those of the book")

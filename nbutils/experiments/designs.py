@@ -15,9 +15,9 @@ from nbutils.experiments.conditions import condition_trials
 from nbutils.experiments.early import early_rows, early_seconds, early_trials
 from nbutils.experiments.lesions import (
     class_group_trials,
-    class_loss_trials,
     lesion_seconds,
     lesion_trials,
+    noisy_trials,
     pushed_trials,
 )
 from nbutils.experiments.other_partitions import partition_rows, partition_seconds, partition_trials
@@ -55,8 +55,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "early": Experiment(early_trials, early_rows, early_seconds),
     "lesions": Experiment(lesion_trials, lesion_rows, lesion_seconds),
     "pushed": Experiment(pushed_trials, lesion_rows, lesion_seconds),
+    "noisy-lesions": Experiment(noisy_trials, lesion_rows, lesion_seconds),
     "class-groups": Experiment(class_group_trials, class_group_rows, lesion_seconds),
-    "class-losses": Experiment(class_loss_trials, class_loss_rows, lesion_seconds),
+    "class-losses": Experiment(lesion_trials, class_loss_rows, lesion_seconds),
     "partitions": Experiment(partition_trials, partition_rows, partition_seconds),
     "pruning": Experiment(pruning_trials, pruning_rows, pruning_seconds),
     "planted": Experiment(planted_cases, planted_rows, planted_seconds),

@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 DATASETS = ("mnist-10k", "fashion-mnist-10k", "cifar10-10k")
-SEEDS, VGG_SEEDS = 10, 5
+SEEDS = 10
 EPOCHS = 2
 MLP: Mapping[str, Any] = {"model": "mlp:256-128", "batch_size": 128}
 # The VGG-like network of the second study, on its data set.
@@ -98,7 +98,7 @@ class EarlyRules:
     def digest(self) -> str:
         """By which a page names the rules."""
         design = {"datasets": DATASETS, "seeds": SEEDS, "epochs": EPOCHS, "mlp": dict(MLP), "asked": dict(ASKED)}
-        design |= {"vgg": dict(VGG), "vgg_on": VGG_ON, "vgg_seeds": VGG_SEEDS, "vgg_probe": VGG_PROBE, "draws": DRAWS}
+        design |= {"vgg": dict(VGG), "vgg_on": VGG_ON, "vgg_probe": VGG_PROBE, "draws": DRAWS}
         return digest_of({**asdict(self), **design})
 
 
@@ -110,7 +110,7 @@ def early_trials(datasets: Sequence[str] | None = None, seeds: int = SEEDS, **ch
 
     Args:
         datasets: names of data sets; None takes those of the book. The VGG-like network belongs to CIFAR-10.
-        seeds: networks of each kind on each data set; of the VGG-like network at most five.
+        seeds: networks of each kind on each data set.
         **changes: parameters of a run that replace those of all.
 
     Returns:
@@ -119,11 +119,11 @@ def early_trials(datasets: Sequence[str] | None = None, seeds: int = SEEDS, **ch
     Examples:
         >>> trials = early_trials(seeds=10)
         >>> len(trials), trials[0].condition, trials[-1].condition
-        (35, '256-128', 'VGG-like')
+        (40, '256-128', 'VGG-like')
     """
     names = DATASETS if datasets is None else datasets
     plan = [("256-128", MLP, dataset, seed) for seed in range(seeds) for dataset in names]
-    plan += [("VGG-like", VGG, dataset, seed) for seed in range(min(seeds, VGG_SEEDS)) for dataset in names]
+    plan += [("VGG-like", VGG, dataset, seed) for seed in range(seeds) for dataset in names]
     found = []
     for condition, own, dataset, seed in plan:
         if condition == "256-128" or dataset == VGG_ON:

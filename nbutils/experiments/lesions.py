@@ -30,12 +30,12 @@ __all__ = [
     "LesionRules",
     "class_group_trials",
     "class_loss_matrix",
-    "class_loss_trials",
     "lesion_seconds",
     "lesion_trials",
     "lesion_verdicts",
     "network_flips",
     "network_means",
+    "noisy_trials",
     "pushed_effects",
     "pushed_outcomes",
     "pushed_trials",
@@ -54,6 +54,7 @@ VGG: Mapping[str, Any] = {  # as in the second study of architectures
     "examples": ARCHITECTURE_IMAGES,
 }
 MLP: Mapping[str, Any] = {**BASE, "epochs": LABELS["true"]}  # as in the experiment on cause, without a penalty
+NOISE = "mixed:0.4"  # likewise
 
 
 # Data set and condition of networks -> what pages call them.
@@ -62,6 +63,9 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("fashion-mnist-10k", "none"): "Fashion-MNIST",
     ("cifar10-10k", "none"): "CIFAR-10",
     ("cifar10-10k", "vgg"): "CIFAR-10, VGG-like",
+    ("mnist-10k", "noise"): "MNIST, wrong labels",
+    ("fashion-mnist-10k", "noise"): "Fashion-MNIST, wrong labels",
+    ("cifar10-10k", "noise"): "CIFAR-10, wrong labels",
 }
 # Kind of sets -> what pages call it.
 KINDS: Mapping[str, str] = {
@@ -244,36 +248,37 @@ def pushed_trials(datasets: Sequence[str] | None = None, seeds: int | None = Non
 
 
 def class_group_trials(datasets: Sequence[str] | None = None, seeds: int | None = None) -> list[Trial]:
-    """Networks whose neurons are silenced by the class that they prefer: the fully connected ones of both experiments.
+    """Networks whose neurons are silenced by the class that they prefer: those of both experiments.
 
     Args:
         datasets: names of data sets; None takes those of the book.
-        seeds: networks of each kind; None takes ten.
+        seeds: networks of each kind; None takes as many as *lesions*.
 
     Returns:
         Those without a penalty, then the pushed ones.
 
     Examples:
         >>> len(class_group_trials())
-        330
+        338
     """
-    free = [one for one in lesion_trials(datasets, seeds) if one.condition == "none"]
     pushed = pushed_trials(datasets, seeds)
-    return free + [one for one in pushed if one.condition != "none"]
+    return lesion_trials(datasets, seeds) + [one for one in pushed if one.condition != "none"]
 
 
-def class_loss_trials(datasets: Sequence[str] | None = None, seeds: int | None = None) -> list[Trial]:
-    """Networks of which it is told what every class loses with a community: the fully connected ones of *lesions*.
+def noisy_trials(datasets: Sequence[str] | None = None, seeds: int | None = None) -> list[Trial]:
+    """Networks that learned 40 % wrong labels, given the time to memorise them; else the fully connected of *lesions*.
 
     Args:
         datasets: names of data sets; None takes those of the book.
         seeds: networks on each; None takes ten.
 
     Examples:
-        >>> len(class_loss_trials()), len(class_loss_trials(["digits"], seeds=2))
-        (30, 2)
+        >>> trials = noisy_trials(["digits"], seeds=1)
+        >>> trials[0].condition, trials[0].run.labels, trials[0].run.epochs
+        ('noise', 'mixed:0.4', 20)
     """
-    return [one for one in lesion_trials(datasets, seeds) if one.condition == "none"]
+    found = lesion_trials(datasets, seeds, labels=NOISE, epochs=LABELS[NOISE])
+    return [replace(one, condition="noise") for one in found if one.condition == "none"]
 
 
 # Seconds of one processor that silencing takes, and what convolutions train longer.
@@ -495,7 +500,7 @@ def class_loss_matrix(table: pd.DataFrame, kind: str = "community") -> pd.DataFr
     """Mean losses by preferred class (rows) and class (columns): of communities of a network, then of networks.
 
     Args:
-        table: of the experiment *class-losses*, networks of one data set.
+        table: of the experiment *class-losses*, networks of one kind.
         kind: of sets.
 
     Returns:

@@ -127,7 +127,7 @@ def test_the_design_is_that_of_the_rules():
         ("256-128", "mnist-10k"): 10,
         ("256-128", "fashion-mnist-10k"): 10,
         ("256-128", "cifar10-10k"): 10,
-        ("VGG-like", "cifar10-10k"): 5,
+        ("VGG-like", "cifar10-10k"): 10,
     }
     assert {(one.run.batch_size, one.run.examples, one.run.epochs) for one in found} == {(128, None, 2), (32, 5000, 2)}
     assert {one.size for one in found} == {192, 168}

@@ -101,6 +101,7 @@ def test_an_experiment_is_known_by_name():
         "early",
         "lesions",
         "pushed",
+        "noisy-lesions",
         "class-groups",
         "class-losses",
         "partitions",

@@ -27,15 +27,16 @@ from nbutils.experiments.lesions import (
     KINDS,
     LESION_QUESTIONS,
     LESION_RULES,
+    TITLES,
     VGG,
     LesionRules,
     class_group_trials,
     class_loss_matrix,
-    class_loss_trials,
     lesion_trials,
     lesion_verdicts,
     network_flips,
     network_means,
+    noisy_trials,
     pushed_effects,
     pushed_outcomes,
     pushed_trials,
@@ -438,10 +439,7 @@ def test_what_every_class_loses_with_a_planted_community():
 
 
 def test_losses_by_class_of_the_networks_of_the_experiment():
-    assert {one.settings for one in class_loss_trials()} == {
-        one.settings for one in lesion_trials() if one.condition == "none"
-    }
-    trial = class_loss_trials(["digits"], 1)[0]
+    trial = lesion_trials(["digits"], 1)[0]
     trial = replace(trial, run=trial.run.model_copy(update={"epochs": 2, "model": "mlp:96-48"}))
     table = pd.DataFrame(class_loss_rows(trial))
     assert {"accuracy", "degenerate", "loss", "preferred", "class"} <= set(table)
@@ -501,11 +499,15 @@ def test_class_groups_are_judged_like_communities():
 
 def test_class_groups_of_the_networks_of_both_experiments():
     own = class_group_trials()
-    assert [one.condition for one in own[:31]] == ["none"] * 30 + ["modularity:-3"]
-    assert {one.settings for one in own} == {
-        *(one.settings for one in lesion_trials() if one.condition == "none"),
-        *(one.settings for one in pushed_trials()),
-    }
+    assert [one.condition for one in own[:39]] == ["none"] * 30 + ["vgg"] * 8 + ["modularity:-3"]
+    assert {one.settings for one in own} == {one.settings for one in (*lesion_trials(), *pushed_trials())}
+
+
+def test_networks_with_wrong_labels_are_those_of_the_experiment_on_cause():
+    own = noisy_trials()
+    assert len(own) == 30
+    assert {one.run for one in own} <= {one.run for one in cause_trials() if one.condition == "none"}
+    assert all((one.dataset, "noise") in TITLES for one in (trial.run for trial in own))
 
 
 def test_what_is_away_is_gone_or_hidden_by_three_words():
