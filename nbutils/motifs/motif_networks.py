@@ -83,12 +83,14 @@ class CircleHead(nn.Module):
 
     Where a channel is, is the mean of positions, weighted by squared activations. The logits of two nets add up: one
     sees all channels at once, the other each channel by itself (`CircleOrder`), which makes it easy to learn what an
-    order around a circle is. After the last word comes the end.
+    order around a circle is. After the last word comes the end. Where the map is cut into parts, a channel counts in
+    each part as one of its own, and so can be in many places at once.
     """
 
-    def __init__(self, channels: int, words: int, longest: int, hidden: int = 192) -> None:
+    def __init__(self, channels: int, words: int, longest: int, parts: int = 1, hidden: int = 192) -> None:
         super().__init__()
-        self.words, self.longest = words, longest
+        self.words, self.longest, self.parts = words, longest, parts
+        channels *= parts**2
         self.net = nn.Sequential(
             nn.Linear(3 * channels + 2 * (words + 1), hidden),
             nn.ReLU(),
@@ -99,15 +101,17 @@ class CircleHead(nn.Module):
         self.order = CircleOrder(channels, words)
 
     def features(self, maps: torch.Tensor) -> torch.Tensor:
-        """Strength and mean position of each channel, shape (examples, 3 * channels)."""
-        weights = maps.square()
-        total = weights.sum(dim=(2, 3))
-        height, width = maps.shape[2:]
-        rows, columns = (torch.linspace(-1, 1, size, device=maps.device) for size in (height, width))
-        row = (weights.sum(dim=3) @ rows) / (total + 1e-6)
-        column = (weights.sum(dim=2) @ columns) / (total + 1e-6)
-        strongest = maps.amax(dim=(2, 3))
-        return torch.cat([strongest / (1 + strongest), row, column], dim=1)
+        """Strength and mean position of each channel in each part, shape (examples, 3 * channels * parts**2)."""
+        axes = [torch.linspace(-1, 1, size, device=maps.device).tensor_split(self.parts) for size in maps.shape[2:]]
+        found = []
+        for band, rows in zip(maps.tensor_split(self.parts, dim=2), axes[0], strict=True):
+            for part, columns in zip(band.tensor_split(self.parts, dim=3), axes[1], strict=True):
+                weights = part.square()
+                total = weights.sum(dim=(2, 3)) + 1e-6
+                strongest = part.amax(dim=(2, 3))
+                row, column = (weights.sum(dim=3) @ rows) / total, (weights.sum(dim=2) @ columns) / total
+                found.append((strongest / (1 + strongest), row, column))
+        return torch.cat([torch.cat(one, dim=1) for one in zip(*found, strict=True)], dim=1)
 
     def following(self, seen: torch.Tensor, before: torch.Tensor, first: torch.Tensor) -> torch.Tensor:
         """Logits of the next word; the number after the last word is the beginning before, and the end after."""
@@ -193,7 +197,7 @@ class MotifNetwork(nn.Module):
         head: spells what they say.
     """
 
-    def __init__(self, task: MotifTask, condition: str, density: float) -> None:
+    def __init__(self, task: MotifTask, condition: str, density: float, parts: int = 1) -> None:
         super().__init__()
         plan, channels = PLANS[task.name], len(task.alphabet)
         padding = tuple(
@@ -214,7 +218,7 @@ class MotifNetwork(nn.Module):
             height, width = self.encoder.eval()(torch.zeros(1, 1, *task.space)).shape[2:]
         words = len(task.words)
         if plan.along is None:
-            self.head = CircleHead(channels, words, task.longest)
+            self.head = CircleHead(channels, words, task.longest, parts)
         else:
             rows = channels * (height if plan.along == 1 else width)
             self.head = LineHead(rows, words, plan.along, plan.words)
@@ -228,7 +232,7 @@ class MotifNetwork(nn.Module):
         return self.head.spell(self.maps(inputs))
 
 
-def build_motif_network(task: MotifTask, condition: str, density: float, seed: int) -> MotifNetwork:
+def build_motif_network(task: MotifTask, condition: str, density: float, seed: int, parts: int = 1) -> MotifNetwork:
     """A network that is not trained yet.
 
     Args:
@@ -236,6 +240,7 @@ def build_motif_network(task: MotifTask, condition: str, density: float, seed: i
         condition: one of `CONDITIONS`.
         density: of sparse units; the others have none.
         seed: of its weights; the same for all conditions.
+        parts: of each axis of the map, see :class:`nbutils.motifs.sparse_settings.SparseSettings`.
 
     Raises:
         ValueError: there is no plan for the task, or no such condition.
@@ -254,4 +259,4 @@ def build_motif_network(task: MotifTask, condition: str, density: float, seed: i
         raise ValueError(f"condition must be one of {', '.join(CONDITIONS)}, received {shown(condition)}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return MotifNetwork(task, condition, density)
+        return MotifNetwork(task, condition, density, parts)

@@ -126,6 +126,7 @@ class SparseSettings:
             of the Kullback-Leibler divergence, in nats, of a channel's rate from `schedule.stop`; its rate is the mean
             over examples and positions of tanh(activation).
         validation: examples on which accuracy is measured at a check.
+        parts: into which the head on circles cuts each axis of the map; of each channel it sees one place in each part.
 
     Raises:
         ValueError: no such task or condition, or a number is out of range.
@@ -140,6 +141,7 @@ class SparseSettings:
     rate: float = 3e-3
     penalty: float = 0.0
     validation: int = 256
+    parts: int = 1
 
     def __post_init__(self) -> None:
         if self.task not in PLANS:
@@ -150,6 +152,9 @@ class SparseSettings:
         as_count(self.batch, "batch", 2)
         as_count(self.samples, "samples", self.batch)
         as_count(self.validation, "validation")
+        as_count(self.parts, "parts", 1, 8)
+        if self.parts > 1 and PLANS[self.task].along is not None:
+            raise ValueError(f"parts must be 1 for {self.task}, whose head reads a line, received {self.parts}")
         for name in ("rate", "penalty"):
             if not is_number(value := getattr(self, name)) or value < 0 or (name == "rate" and value == 0):
                 raise ValueError(f"{name} must be a finite number above 0, received {shown(value)}")
@@ -161,8 +166,9 @@ class SparseSettings:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All of it, as JSON can hold it."""
-        return asdict(self)
+        """All of it, as JSON can hold it; `parts`, which older tables lack, only where there are some."""
+        known = asdict(self)
+        return known if self.parts > 1 else {name: value for name, value in known.items() if name != "parts"}
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class SparseTraining:
         self.settings, self.task = settings, TASKS[settings.task]
         self.device, self.loaders = torch.device(resolve_device(device)), loaders
         start = settings.schedule.start
-        network = build_motif_network(self.task, settings.condition, start, settings.seed)
+        network = build_motif_network(self.task, settings.condition, start, settings.seed, settings.parts)
         self.network: MotifNetwork = network.to(self.device).eval()
         self.optimiser = torch.optim.Adam(self.network.parameters(), settings.rate)
         self.steps, self.target = 0, 1.0

@@ -21,7 +21,7 @@ from nbutils.evaluation.ranking import (
     sign_errors,
 )
 from nbutils.evaluation.reliability import half_probe_reliability
-from nbutils.evaluation.words import NAN, cluster_correlation
+from nbutils.evaluation.words import NAN, cluster_correlation, shared_cluster_correlation
 from nbutils.runs.models import hidden_widths
 from nbutils.second.answers import FEWEST, sound, values_of
 from nbutils.second.candidates import CANDIDATES, Candidate
@@ -31,7 +31,7 @@ from nbutils.second.zoo import AXES, SHAPE
 from nbutils.stats import correlation, pairwise_correlation
 from nbutils.support.checks import shown
 
-__all__ = ["ALONG", "BOARD", "WRONG", "detection", "leaderboard", "refutations", "zoo_axes"]
+__all__ = ["ALONG", "BOARD", "WRONG", "detection", "leaderboard", "mean_rhos", "refutations", "zoo_axes"]
 
 BOARD = "leaderboard.csv"  # beside the tables of a data set
 WRONG = 0.25  # share of redrawn labels from which on labels count as wrong
@@ -153,6 +153,38 @@ def _ranks(networks: pd.DataFrame, values: pd.DataFrame, name: str) -> dict[str,
         gain = added_variance(*ranks, rest["family"], PROTOCOL.seed, **options).gain
         found |= {"gain": gain.value, "gain_low": gain.low, "gain_high": gain.high}
     return found
+
+
+def mean_rhos(tables: Sequence[Tables], boards: Sequence[pd.DataFrame], kind: str = "small") -> pd.DataFrame:
+    """Mean over data sets of every measurable measure's rho, with an interval that draws the same families on all.
+
+    Zoos share their settings, so that data sets are not independent witnesses, see
+    :func:`nbutils.evaluation.words.shared_cluster_correlation`.
+
+    Args:
+        tables: of each data set.
+        boards: of each data set, see :func:`leaderboard`.
+        kind: which zoo.
+
+    Returns:
+        By what pages call a measure: `mean`, over the data sets that measure it, `low` and `high`.
+    """
+    zoos = [sound(one, kind, "true")[0] for one in tables]
+    usable = [board[board["measurable"] & board["rho"].notna()].set_index("measure")["called"] for board in boards]
+    values = [
+        values_of(one, zoo, list(names.index)).set_axis(zoo.index)
+        for one, zoo, names in zip(tables, zoos, usable, strict=True)
+    ]
+    rows = {}
+    for name, called in pd.concat(usable).drop_duplicates().items():
+        pairs = []
+        for zoo, table in zip(zoos, values, strict=True):
+            if name in table:
+                own = zoo[np.isfinite(table[name])]
+                pairs.append((table.loc[own.index, name], own["accuracy"], own["family"]))
+        found = shared_cluster_correlation(*zip(*pairs, strict=True), PROTOCOL.seed, level=PROTOCOL.level)
+        rows[called] = {"mean": found.value, "low": found.low, "high": found.high}
+    return pd.DataFrame(rows).T.rename_axis("called")
 
 
 def refutations(tables: Tables, measures: Sequence[str], kind: str = "small", shuffles: int = 200) -> pd.DataFrame:

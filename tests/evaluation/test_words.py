@@ -14,6 +14,7 @@ from nbutils.evaluation.words import (
     equivalence_test,
     judge,
     residual_correlation,
+    shared_cluster_correlation,
     t_interval,
     two_way_residuals,
 )
@@ -194,6 +195,56 @@ def test_the_cluster_bootstrap_covers_where_seeds_agree():
     assert misses <= 0.1 * 200
     assert 0.015 * 200 <= rejected <= 0.1 * 200
     assert naive >= 0.07 * 200, "networks taken for independent find too much"
+
+
+def shared_worlds(shared):
+    """Three data sets of 40 configurations, two seeds each, without association; a share of each is common."""
+    rng = np.random.default_rng(8)
+    configuration = np.repeat(np.arange(40), 2)
+    for _ in range(200):
+        common = rng.normal(size=(2, 40))
+        own = [np.sqrt(shared) * common + np.sqrt(1 - shared) * rng.normal(size=(2, 40)) for _ in range(3)]
+        both = [one[:, configuration] + 0.5 * rng.normal(size=(2, 80)) for one in own]
+        yield [m for m, _ in both], [p for _, p in both], [configuration] * 3
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.9])
+def test_one_draw_of_configurations_for_all_data_sets_covers(shared):
+    found = [shared_cluster_correlation(*world, seed, draws=199) for seed, world in enumerate(shared_worlds(shared))]
+    assert 0.9 <= np.mean([one.low <= 0 <= one.high for one in found]) <= 0.99
+
+
+def test_data_sets_that_share_configurations_are_not_independent_witnesses():
+    """Intervals of data sets put together as if they were independent leave out the truth far too often."""
+    missed = []
+    for seed, world in enumerate(shared_worlds(0.9)):
+        each = [cluster_correlation(*one, seed, draws=99) for one in zip(*world, strict=True)]
+        half = np.sqrt(sum(((one.high - one.low) / 2) ** 2 for one in each)) / 3
+        missed.append(abs(np.mean([one.value for one in each])) > half)
+    assert np.mean(missed) > 0.15
+
+
+def test_one_data_set_by_itself_has_the_interval_of_its_clusters(rng):
+    x, y = rng.normal(size=(2, 60))
+    groups = np.repeat(np.arange(30), 2)
+    alone, shared = cluster_correlation(x, y, groups, 0), shared_cluster_correlation([x], [y], [groups], 0)
+    assert shared.value == pytest.approx(alone.value)
+    assert (shared.low, shared.high) == pytest.approx((alone.low, alone.high), abs=0.03)
+    assert shared.low < shared.inner[0] < shared.inner[1] < shared.high
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (([], [], []), "measures, performances and configurations must be equally many, received 0, 0, 0"),
+        (([[1, 2]], [[1, 2]], []), "must be equally many, received 1, 1, 0"),
+        (([[1, 2]], [[1, 2, 3]], [[0, 1]]), "must be one per network"),
+        (([[1, 2]], [[1, 2]], [[0, 1]]), "configurations must take at least 3 values, received 2"),
+    ],
+)
+def test_shared_clusters_refuse_what_does_not_fit(given, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        shared_cluster_correlation(*given, 0)
 
 
 def test_cluster_errors_name_its_own_arguments():

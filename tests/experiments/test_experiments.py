@@ -108,6 +108,7 @@ def test_an_experiment_is_known_by_name():
         "pruning",
         "planted",
         "sparse",
+        "sparse-places",
         "sparse-full",
     }
     with pytest.raises(ValueError, match=r"experiment must be one of conditions, cause, .*, received 'casue'"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from nbutils.experiments.sparse import full_cases, sparse_cases, sparse_rows
+from nbutils.experiments.sparse import full_cases, parted_cases, sparse_cases, sparse_rows
 from nbutils.motifs.motif_units import community_values, look_at_units, place_units
 from nbutils.motifs.sparse_settings import CONDITIONS, Schedule, SparseCase, SparseSettings
 from nbutils.motifs.sparse_training import SparseTraining
@@ -37,6 +37,8 @@ def test_other_tasks_are_refused():
         sparse_cases(["mnist"])
     with pytest.raises(ValueError, match="datasets must be 'digit_circle', received 'mnist'"):
         full_cases(["mnist"])
+    with pytest.raises(ValueError, match="datasets must be 'digit_circle_small', received 'mnist'"):
+        parted_cases(["mnist"])
 
 
 def test_units_of_a_place_keep_every_strongest_activation():

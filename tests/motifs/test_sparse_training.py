@@ -65,6 +65,8 @@ def test_wrong_schedules_are_refused(wrong, sentence):
         ({"rate": 0}, "rate must be"),
         ({"samples": 1}, "samples must be"),
         ({"seed": -1}, "seed must be"),
+        ({"parts": 0}, "parts must be"),
+        ({"task": "tone_lines", "parts": 2}, "parts must be 1 for tone_lines, whose head reads a line, received 2"),
     ],
 )
 def test_wrong_settings_are_refused(wrong, sentence):
@@ -88,6 +90,27 @@ def test_units_stand_for_places_that_cover_the_input(name):
         maps.shape[2:], task.space, plan.stride, plan.field(task.space), strict=True
     ):
         assert size <= (positions - 1) * step + field < size + step
+
+
+def test_a_channel_is_in_one_place_or_in_one_of_each_part():
+    """Two equal activations in opposite corners: their middle, or each where it is."""
+    maps = torch.zeros(1, 1, 5, 5)
+    maps[0, 0, 0, 0] = maps[0, 0, 4, 4] = 3.0
+    whole = CircleHead(channels=1, words=3, longest=4).features(maps)
+    assert whole.tolist() == [[0.75, 0, 0]]
+    strength, row, column = CircleHead(1, 3, 4, parts=2).features(maps).unflatten(1, (3, 4)).unbind(1)
+    assert strength.tolist() == [[0.75, 0, 0, 0.75]]
+    assert torch.allclose(row, torch.tensor([[-1.0, 0, 0, 1]]), atol=1e-6)
+    assert torch.allclose(column, row)
+
+
+def test_the_head_that_sees_parts_learns_as_the_other_does():
+    settings = {"samples": 256, "schedule": Schedule(every=128, stop=0.01), "validation": 8}
+    training = SparseTraining(SparseSettings(**settings, parts=3))
+    assert [training.to_next_check(), training.to_next_check()] == [128, 256]
+    assert np.isfinite(training.table["loss"]).all()
+    assert "parts" in SparseSettings(parts=3).identity
+    assert "parts" not in SparseSettings().identity
 
 
 def test_words_of_the_circle_are_spelled_one_after_the_other():
