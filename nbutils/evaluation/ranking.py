@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from nbutils.stats import correlation
 from nbutils.support.checks import as_count, as_groups, as_series, is_number, is_whole, require_level, shown
 
 PAIR_COLUMNS = ("axis", "lower", "upper", "error", "pairs")
@@ -48,6 +49,36 @@ def kendall(measure: Any, performance: Any) -> float:
     if np.ptp(m) == 0 or np.ptp(p) == 0:
         return 0.0
     return max(-1.0, min(1.0, float(stats.kendalltau(m, p).statistic)))
+
+
+def correlation_within(measure: Any, performance: Any, setting: Any) -> float:
+    """Spearman's rho among networks that share a setting, mean over the setting's values.
+
+    Args:
+        measure: one value per network, shape (networks,).
+        performance: shape (networks,).
+        setting: shape (networks,), numbers or text, such as the number of training images.
+
+    Returns:
+        In [-1, 1]; NaN where the measure is constant, or there is one network, at any value of the setting: nothing can
+        be said of a measure that is the setting itself.
+
+    Raises:
+        ValueError: shapes disagree, or values are not finite.
+
+    Examples:
+        >>> images, skill = [1, 1, 1, 2, 2, 2], [1, 2, 3, 1, 2, 3]
+        >>> correlation_within(skill, [11, 12, 13, 21, 22, 23], images), correlation_within(images, skill, images)
+        (1.0, nan)
+    """
+    m, p = _outcomes(measure, performance)
+    groups = as_groups(setting, "setting")
+    if groups.shape != m.shape:
+        raise ValueError(f"setting must have one value per network, received {groups.shape} and {len(m)}")
+    same = [groups == value for value in np.unique(groups)]
+    if any(rows.sum() < 2 or np.ptp(m[rows]) == 0 for rows in same):
+        return float("nan")
+    return float(np.mean([correlation(m[rows], p[rows]) for rows in same])) if same else float("nan")
 
 
 def granulated_kendall(measure: Any, performance: Any, axes: Any, *, slack: int = 0) -> pd.DataFrame:

@@ -639,7 +639,11 @@ def forest_figure(boards: Sequence[Found]) -> Figure:
     return fig
 
 
-AIMS = {"predict performance": "rho", "detect wrong labels": "detects"}
+AIMS = {
+    "predict performance": "rho",
+    "the same, with as many training images": "images_fixed",
+    "detect wrong labels": "detects",
+}
 
 
 def decisions(boards: pd.DataFrame, least: float) -> pd.DataFrame:
@@ -651,13 +655,14 @@ def decisions(boards: pd.DataFrame, least: float) -> pd.DataFrame:
 
     Returns:
         One row per aim and need: the measure that is strongest in the mean over data sets among those whose interval
-        leaves out chance on the same side everywhere, with its strength and cost, or that there is none.
+        (where the number of training images is held fixed, whose rho) leaves out chance on the same side everywhere,
+        with its strength and cost, or that there is none.
     """
-    rows = []
+    rows, sides = [], {"images_fixed": np.sign(boards["images_fixed"])}
+    sides["rho"] = np.sign(boards["low"]) * (np.sign(boards["low"]) == np.sign(boards["high"]))
+    sides["detects"] = (boards["detects_low"] > 0.5) * np.sign(boards["noise_rho"])
     for aim, column in AIMS.items():
-        by_rho = column == "rho"
-        side = np.sign(boards["low"]) * (np.sign(boards["low"]) == np.sign(boards["high"]))
-        side = side if by_rho else (boards["detects_low"] > 0.5) * np.sign(boards["noise_rho"])
+        by_rho, side = column != "detects", sides[column]
         judged = boards.assign(side=side, strength=boards[column].abs()).dropna(subset=column)
         for need, about in NEEDS.items():
             # Who has labelled images can do without labels; who has other images need not have those of training.

@@ -61,7 +61,7 @@ SENTENCES = """\
    of neurons {blocks} ({blocks_words}).
 4. **{headline_4}** Beyond cheaper measures, modularity explains {added} more of the variance of performance
    ({added_words}), the entropies {entropies} ({entropies_words}); of all {count} measures the strongest is *{first}*,
-   with a rank correlation of {strength}.
+   with a rank correlation of {strength}, and among networks trained on as many images *{second}*, with {fixed}.
 5. **{headline_5}** The area under the curve for "a quarter or more of the labels are wrong" is {noise} for modularity
    on average, and {least} on {hardest}; of {tried} measures that can be asked this {many} reach {noticed} or more,
    {steady} of them in the same direction on every data set."""
@@ -92,8 +92,8 @@ HEADLINES = {
 
 def _sentences(studies: Sequence[Found]) -> list[str]:
     boards = pd.concat([one.board[one.board["measurable"]].assign(dataset=one.title) for one in studies])
-    mean = boards.groupby("called")[["rho", "detects"]].mean()
-    first, (clear, steady) = mean["rho"].abs().idxmax(), noticing(boards)
+    mean = boards.groupby("called")[["rho", "images_fixed", "detects"]].mean()
+    (first, second), (clear, steady) = mean[["rho", "images_fixed"]].abs().idxmax(), noticing(boards)
     own = boards[boards["measure"] == "modularity"].set_index("dataset")["detects"].dropna()
     asked = {
         "chance": "H1 beyond chance",
@@ -114,11 +114,13 @@ def _sentences(studies: Sequence[Found]) -> list[str]:
         "names": _names([one for one in studies if asked["chance"] in one.answers]),
         "count": str(len(mean)),
         "first": first,
+        "second": second,
         "many": str(clear.sum()),
         "steady": str((clear & steady).sum()),
         "tried": str(mean["detects"].notna().sum()),
     }
     filled |= {"strength": format_number(mean.loc[first, "rho"], 2), "noticed": str(NOTICED)}
+    filled["fixed"] = format_number(mean.loc[second, "images_fixed"], 2)
     least = format_number(own.min(), 2) if len(own) else "–"
     filled |= {"noise": format_number(own.mean(), 2), "least": least, "hardest": own.idxmin() if len(own) else "none"}
     filled |= _headlines(studies, own)

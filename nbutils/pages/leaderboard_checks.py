@@ -12,6 +12,7 @@ from scipy import stats
 
 from nbutils.drawing.display import figure_style, interval_text
 from nbutils.evaluation.added import Added, added_variance
+from nbutils.evaluation.ranking import correlation_within
 from nbutils.evaluation.words import Estimate, cluster_correlation, inner_level, judge
 from nbutils.pages.answering import OURS, Found
 from nbutils.second.answers import FEWEST, sound, values_of
@@ -162,8 +163,7 @@ def held_fixed(values: pd.DataFrame, performance: pd.Series, setting: pd.Series)
         >>> held_fixed(values, 10 * images + skill, images).tolist()
         [1.0, nan]
     """
-    within = [_rhos(values[rows], performance[rows]) for rows in (setting == value for value in setting.unique())]
-    return pd.concat(within, axis=1).mean(axis=1, skipna=False)
+    return values.apply(lambda measure: correlation_within(measure, performance, setting))
 
 
 def order_kept(rows: pd.DataFrame) -> float:

@@ -16,6 +16,7 @@ from nbutils.evaluation.added import added_variance
 from nbutils.evaluation.ranking import (
     accuracy_noise,
     conditional_information,
+    correlation_within,
     granulated_kendall,
     kendall,
     sign_errors,
@@ -39,7 +40,8 @@ DRAWS = 999
 ALONG = "along_"  # begins the name of a column of Kendall's tau along one axis
 ONE_NUMBER = "training images only"  # end of the name of a change
 JUDGED = (
-    *("rho", "low", "high", "p_value", "adjusted", "kendall", "granulated", "worst_axis", "worst_axis_kendall"),
+    *("rho", "low", "high", "p_value", "adjusted", "images_fixed", "kendall", "granulated", "worst_axis"),
+    "worst_axis_kendall",
     *("information", "sign_error", "gain", "gain_low", "gain_high"),
 )
 
@@ -74,7 +76,8 @@ def leaderboard(
     Returns:
         One row per measure, the strongest association first: `measure`, `called`, `family`, `needs`, `seconds` (median
         cost for one network), `networks`; `reliability` (NaN for what no probe is needed) and `measurable`; Spearman's
-        `rho` with accuracy over the zoo, `low`, `high` (families resampled), `p_value` and `adjusted`; `kendall`,
+        `rho` with accuracy over the zoo, `low`, `high` (families resampled), `p_value` and `adjusted`; `images_fixed`,
+        its mean among networks with as many training images (NaN for that number itself); `kendall`,
         `granulated` (mean of Kendall's tau along single axes), `along_` and each axis by name (that tau), `worst_axis`
         and `worst_axis_kendall` (in the direction of rho), `information` (conditional mutual information, two axes
         given), `sign_error` (worst case, in the direction of rho); `gain` in cross-validated R2 of ranks beyond
@@ -137,6 +140,7 @@ def _ranks(networks: pd.DataFrame, values: pd.DataFrame, name: str) -> dict[str,
     noise = accuracy_noise(int(own["test_images"].iloc[0]))
     wrong = sign_errors(measure, accuracy, axes, noise=noise, direction=sign)
     found |= {"rho": rho.value, "low": rho.low, "high": rho.high, "p_value": rho.p_value}
+    found["images_fixed"] = correlation_within(measure, accuracy, own["examples"].fillna(0))
     found |= {"kendall": kendall(measure, accuracy), "granulated": along["kendall"].mean()}
     if len(along):
         worst = along.loc[(sign * along["kendall"]).idxmin()]
@@ -155,7 +159,9 @@ def _ranks(networks: pd.DataFrame, values: pd.DataFrame, name: str) -> dict[str,
     return found
 
 
-def mean_rhos(tables: Sequence[Tables], boards: Sequence[pd.DataFrame], kind: str = "small") -> pd.DataFrame:
+def mean_rhos(
+    tables: Sequence[Tables], boards: Sequence[pd.DataFrame], kind: str = "small", draws: int = 499
+) -> pd.DataFrame:
     """Mean over data sets of every measurable measure's rho, with an interval that draws the same families on all.
 
     Zoos share their settings, so that data sets are not independent witnesses, see
@@ -165,6 +171,7 @@ def mean_rhos(tables: Sequence[Tables], boards: Sequence[pd.DataFrame], kind: st
         tables: of each data set.
         boards: of each data set, see :func:`leaderboard`.
         kind: which zoo.
+        draws: of families.
 
     Returns:
         By what pages call a measure: `mean`, over the data sets that measure it, `low` and `high`.
@@ -182,7 +189,7 @@ def mean_rhos(tables: Sequence[Tables], boards: Sequence[pd.DataFrame], kind: st
             if name in table:
                 own = zoo[np.isfinite(table[name])]
                 pairs.append((table.loc[own.index, name], own["accuracy"], own["family"]))
-        found = shared_cluster_correlation(*zip(*pairs, strict=True), PROTOCOL.seed, level=PROTOCOL.level)
+        found = shared_cluster_correlation(*zip(*pairs, strict=True), PROTOCOL.seed, level=PROTOCOL.level, draws=draws)
         rows[called] = {"mean": found.value, "low": found.low, "high": found.high}
     return pd.DataFrame(rows).T.rename_axis("called")
 

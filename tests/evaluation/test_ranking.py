@@ -14,6 +14,7 @@ from nbutils.evaluation.ranking import (
     accuracy_noise,
     as_axes,
     conditional_information,
+    correlation_within,
     granulated_kendall,
     kendall,
     sign_errors,
@@ -135,6 +136,41 @@ def test_information_about_nothing_and_everything():
     assert np.mean(found) < 0.005
     assert max(found) < 0.05
     assert conditional_information(np.exp(-performance), performance, axes) == 1
+
+
+def skilled_worlds(share: float) -> np.ndarray:
+    """(granulated tau, information beyond two axes) in 200 zoos: performance holds skill, the measure a share of it."""
+    rng, found = np.random.default_rng(11), []
+    for _ in range(200):
+        axes, performance = zoo(rng)
+        skill = rng.normal(size=len(axes))
+        measure = share * skill + np.sqrt(1 - share**2) * rng.normal(size=len(axes)) + axes["rate"]
+        both = measure, performance + skill, axes
+        psi = granulated_kendall(*both).set_index("axis")["kendall"].drop("rate").mean()  # the rate moves both
+        found.append((psi, conditional_information(*both)))
+    return np.array(found)
+
+
+def test_size_and_power_where_a_measure_knows_an_axis_and_perhaps_skill():
+    """Without skill: tau along the other axes is centred on 0, information small. With a half or nearly all of it, both tell more often."""
+    nothing, half, most = (skilled_worlds(share) for share in (0.0, 0.5, 0.9))
+    assert abs(nothing[:, 0].mean()) < 0.02
+    assert np.quantile(np.abs(nothing[:, 0]), 0.95) < 0.2
+    bars = np.quantile(nothing, 0.95, axis=0)  # a false alarm in one zoo of twenty
+    assert bars[1] < 0.05
+    assert ((half > bars).mean(axis=0) > [0.7, 0.45]).all()
+    assert ((most > bars).mean(axis=0) > [0.99, 0.95]).all()
+
+
+def test_a_setting_held_fixed_leaves_what_is_no_part_of_it(rng):
+    images, skill = np.repeat([1, 2, 4], 30), rng.normal(size=90)
+    noisy = skill + rng.normal(size=90)
+    each = [stats.spearmanr(noisy[images == n], skill[images == n]).statistic for n in (1, 2, 4)]
+    assert correlation_within(noisy + 9 * images, skill, images) == pytest.approx(np.mean(each))
+    assert np.isnan(correlation_within(images, skill, images))
+    assert np.isnan(correlation_within([1, 2, 3], [1, 2, 3], ["a", "a", "b"])), "one network says nothing"
+    with pytest.raises(ValueError, match=r"setting must have one value per network, received \(2,\) and 3"):
+        correlation_within([1, 2, 3], [1, 2, 3], [1, 2])
 
 
 def test_order_of_networks_and_axes_changes_nothing(rng):
