@@ -152,7 +152,7 @@ def skilled_worlds(share: float) -> np.ndarray:
 
 
 def test_size_and_power_where_a_measure_knows_an_axis_and_perhaps_skill():
-    """Without skill: tau along the other axes is centred on 0, information small. With a half or nearly all of it, both tell more often."""
+    """Without skill: tau along the other axes is centred on 0, information small. With skill, both tell."""
     nothing, half, most = (skilled_worlds(share) for share in (0.0, 0.5, 0.9))
     assert abs(nothing[:, 0].mean()) < 0.02
     assert np.quantile(np.abs(nothing[:, 0]), 0.95) < 0.2
