@@ -178,8 +178,8 @@ def differences_at(doses: pd.DataFrame, penalty: str, dose: float, column: str) 
         dose: a coefficient.
         column: of the table.
     """
-    own = doses.loc[doses["condition"] == penalty, ["condition", "dose", "seed", column]]
-    return _differences(_by_dose(own), penalty, dose, column)
+    rows = (doses["condition"] == penalty) & doses["dose"].isin([dose, 0.0])
+    return _differences(_by_dose(doses.loc[rows, ["condition", "dose", "seed", column]]), penalty, dose, column)
 
 
 Cells = Mapping[tuple[str, float], pd.DataFrame]  # (penalty, dose) -> what was measured, by seed

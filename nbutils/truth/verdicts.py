@@ -239,16 +239,23 @@ def construction_scores(
     """
     good = sound(table, rules)
     own = good[(good["kind"] == "construction") & (good["seed"].isin(seeds) if seeds is not None else True)]
+    own = own.reset_index(drop=True)
+    values = own[list(statistics)].to_numpy(float)
     families = [name for name in dict.fromkeys(task.family for task in TASKS.values()) if name]
-    roles = own["task"].map({name: (task.family, task.role) for name, task in TASKS.items()})
+    of_role = {
+        (family, role): own["task"]
+        .isin([n for n, t in TASKS.items() if (t.family, t.role) == (family, role)])
+        .to_numpy()
+        for family in families
+        for role in ("positive", "negative")
+    }
     for key, group in own.groupby(KEYS, sort=False):
-        for statistic in statistics:
+        rows = group.index.to_numpy()
+        for column, statistic in enumerate(statistics):
             for family in families:
-                sides = [
-                    group.loc[roles[group.index] == (family, role), statistic] for role in ("positive", "negative")
-                ]
-                if all(len(side) and side.notna().all() for side in sides):
-                    yield key, family, statistic, *(side.to_numpy() for side in sides)
+                sides = [values[rows[of_role[family, role][rows]], column] for role in ("positive", "negative")]
+                if all(len(side) and not np.isnan(side).any() for side in sides):
+                    yield key, family, statistic, *sides
 
 
 def found_table(
