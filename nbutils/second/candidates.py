@@ -184,10 +184,18 @@ def _dimension(look: Look) -> dict[str, float]:
 
 
 def _manifolds(look: Look) -> dict[str, float]:
-    found = manifold_geometry(
-        look.last, look.labels, examples=min(PER_CLASS, int(np.unique_counts(look.labels).counts.min()))
-    )
-    return {f"manifold_{name}": float(getattr(found, name)) for name in ("radius", "dimension", "capacity")}
+    return {f"manifold_{name}": value for name, value in _geometry(look.last, look.labels).items()}
+
+
+def _first_manifolds(look: Look) -> dict[str, float]:
+    first = look.activations[:, look.layers == look.layers.min()]
+    return {f"first_manifold_{name}": value for name, value in _geometry(first, look.labels).items()}
+
+
+def _geometry(layer: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    examples = min(PER_CLASS, int(np.unique_counts(labels).counts.min()))
+    found = manifold_geometry(layer, labels, examples=examples)
+    return {name: float(getattr(found, name)) for name in ("radius", "dimension", "capacity")}
 
 
 def _neurons(look: Look) -> dict[str, float]:
@@ -358,6 +366,17 @@ CANDIDATES: tuple[Candidate, ...] = (
             "manifold_dimension": "dimension of class manifolds, last layer",
             "manifold_capacity": "capacity of class manifolds, last layer",
         },
+    ),
+    Candidate(
+        _first_manifolds,
+        "representation",
+        "labels",
+        {
+            "first_manifold_radius": "radius of class manifolds, first layer",
+            "first_manifold_dimension": "dimension of class manifolds, first layer",
+            "first_manifold_capacity": "capacity of class manifolds, first layer",
+        },
+        costly=True,
     ),
     Candidate(_neurons, "representation", "labels", {"neuron_spread": "clusters inside classes, by neuron"}),
     Candidate(_layers, "representation", "labels", {"layer_spread": "clusters inside classes, by layer"}),

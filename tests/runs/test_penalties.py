@@ -89,19 +89,32 @@ def test_selectivity_is_that_of_the_whole_batch():
     assert float(selectivity_of(values, torch.zeros(40, dtype=torch.int64))) == 0
 
 
+COFIRING = cofiring_weights(soft_firing(activations(40, 12)))
+
+
 @pytest.mark.parametrize(
     "measure",
     [
         lambda values: soft_modularity(cofiring_weights(soft_firing(values)), torch.eye(3).double().repeat(3, 1)),
         lambda values: firing_modularity(soft_firing(values), SHARES),
+        lambda values: soft_modularity(COFIRING, values.softmax(dim=1)),
         lambda values: block_firing_entropy(soft_firing(values), torch.arange(6).reshape(2, 3)),
         lambda values: selectivity_of(values.abs(), torch.arange(12) % 3),
         lambda values: PENALTIES["activity"].make(0)([values[:, :4], values[:, 4:]], torch.zeros(12)),
     ],
-    ids=["modularity", "slopes of modularity", "entropy", "selectivity", "activity"],
+    ids=["modularity", "slopes of modularity", "soft partition", "entropy", "selectivity", "activity"],
 )
 def test_slopes_are_those_of_finite_differences(measure):
     assert torch.autograd.gradcheck(measure, activations(12).requires_grad_(), eps=1e-6, atol=1e-5)
+
+
+def test_a_learned_partition_is_held_while_activations_move():
+    penalty, values = PENALTIES["learned"].make(0), activations(12).requires_grad_()
+    (slopes,) = torch.autograd.grad(penalty([values[:, :4], values[:, 4:]], torch.zeros(12)), values)
+    held = penalty._logits.detach().softmax(dim=1)
+    (away,) = torch.autograd.grad(firing_modularity(soft_firing(values), held), values)
+    assert torch.allclose(slopes, away, atol=1e-12)
+    assert torch.autograd.gradcheck(lambda moved: firing_modularity(soft_firing(moved), held), values, atol=1e-5)
 
 
 def test_communities_are_looked_for_again():

@@ -14,6 +14,7 @@ from nbutils.communities import agreed_communities, detect_communities
 from nbutils.data.datasets import held_out_probe, load_dataset, probe_halves
 from nbutils.graphs import activation_pattern_graph
 from nbutils.measures import class_cells, measure_matched
+from nbutils.representations import manifold_geometry
 from nbutils.runs.looks import look_at
 from nbutils.runs.models import hidden_widths
 from nbutils.runs.run import run_once
@@ -83,6 +84,11 @@ def test_candidates_are_what_the_functions_say(own_store):
     assert found[2, "whole", "probe_accuracy"] == (look.predicted == look.labels).mean()
     softmax = torch.softmax(torch.from_numpy(look.logits).double(), dim=1).max(dim=1).values.mean()
     assert found[2, "whole", "confidence"] == pytest.approx(float(softmax))
+    first = look.activations[:, look.layers == 1]
+    smallest = int(np.bincount(look.labels).min())
+    geometry = manifold_geometry(first, look.labels, examples=min(40, smallest))
+    assert found[2, "whole", "first_manifold_radius"] == geometry.radius
+    assert found[2, "whole", "manifold_radius"] != geometry.radius, "that of the last layer"
     assert (0, "whole", "excess") in found, "the untrained network, on the same footing"
     columns = {name for one in CANDIDATES for name in one.columns}
     assert {name for (epoch, part, name) in found if epoch == 2 and part == "whole"} == columns
