@@ -15,6 +15,7 @@ from scipy.fft import rfft
 from nbutils.motifs.motif_batches import BLOCK, END, MotifBatch, MotifTask, block_stream
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, as_numpy
+from nbutils.support.loops import loop
 
 __all__ = ["RATE", "SYLLABLES", "TONE_LINES", "ToneDraws", "draw_tones", "spectrogram", "syllable", "waveforms"]
 
@@ -110,14 +111,24 @@ def syllable(number: int, length: int = 800, detuned: int = 0) -> np.ndarray:
 
 
 def _syllable(number: int, length: int, detuned: int) -> np.ndarray:
-    time, wave = np.arange(length), np.zeros(length, np.int64)
-    for (first, last), share in zip(TONES[number].reshape(2, 2), SHARES, strict=True):
-        hertz = first * length + (last - first) * time  # times length
-        step = hertz * ((1000 + detuned) * (TURN // RATE)) // (1000 * length)
-        phase = np.cumsum(step) - step[0]
-        wave += share * SINE[(phase >> 20) & (STEPS - 1)]  # 2^32 steps of a phase to a turn, 2^12 of the table
-    ramp = np.minimum(np.minimum(time, length - 1 - time), RAMP)
-    return wave * ramp // (RAMP * 2**15)
+    wave = np.zeros(length, np.int64)
+    _add_syllable(wave, TONES[number], detuned, 1000)
+    return wave
+
+
+@loop
+def _add_syllable(wave: np.ndarray, tones: np.ndarray, detuned: int, loudness: int) -> None:
+    """Add a syllable as long as `wave`, shape (samples,), with a loudness per mille, to it."""
+    length = len(wave)
+    lower, higher = 0, 0  # phases, 2^32 steps to a turn
+    for time in range(length):
+        if time:
+            tempo = (1000 + detuned) * (TURN // RATE)
+            lower += (tones[0] * length + (tones[1] - tones[0]) * time) * tempo // (1000 * length)
+            higher += (tones[2] * length + (tones[3] - tones[2]) * time) * tempo // (1000 * length)
+        both = SHARES[0] * SINE[(lower >> 20) & (STEPS - 1)] + SHARES[1] * SINE[(higher >> 20) & (STEPS - 1)]
+        ramp = min(time, length - 1 - time, RAMP)
+        wave[time] += (both * ramp // (RAMP * 2**15)) * loudness // 1000
 
 
 def _begins(draws: ToneDraws, at: int) -> np.ndarray:
@@ -134,9 +145,8 @@ def synthesise(draws: ToneDraws) -> np.ndarray:
     waves = draws.noise.astype(np.int64)
     for at in range(len(waves)):
         for place, begin in enumerate(_begins(draws, at)):
-            length = int(draws.length[at, place])
-            tone = _syllable(int(draws.syllable[at, place]), length, int(draws.detuned[at]))
-            waves[at, begin : begin + length] += tone * draws.loudness[at, place] // 1000
+            own = waves[at, begin : begin + draws.length[at, place]]
+            _add_syllable(own, TONES[draws.syllable[at, place]], draws.detuned[at], draws.loudness[at, place])
     return waves.astype(np.int16)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -139,7 +140,7 @@ class SpatialSparsity(nn.Module):
             return
         count, density = rows.shape[1], self.density
         if count * density + 1e-9 >= self.least:
-            found = _largest(rows, activation_rank(count, density))
+            found = largest_of_rank(rows, activation_rank(count, density))
         else:
             self._collect(rows)
             count = int(self.seen)
@@ -165,13 +166,14 @@ class SpatialSparsity(nn.Module):
         return f"{self.channels}, density={self.density:g}, thresholds={self.thresholds!r}, least={self.least}"
 
 
-def _largest(rows: torch.Tensor, rank: int) -> torch.Tensor:
+def largest_of_rank(rows: torch.Tensor, rank: int) -> torch.Tensor:
     """The value of a rank in each row, 1 the largest."""
     if rank <= 64:
         return rows.topk(rank, dim=1).values[:, -1]
-    if rows.is_cuda:  # where sorting is the faster of both
+    if rows.device.type != "cpu":  # where sorting is the faster of both
         return rows.sort(dim=1).values[:, -rank]
-    return rows.kthvalue(rows.shape[1] - rank + 1, dim=1).values
+    values, place = (rows.float() if rows.dtype.itemsize < 4 else rows).numpy(), rows.shape[1] - rank
+    return torch.from_numpy(np.partition(values, place, axis=1)[:, place].copy())
 
 
 def _as_density(density: float) -> float:

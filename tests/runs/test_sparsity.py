@@ -14,7 +14,7 @@ from nbutils.runs.looks import look_at
 from nbutils.runs.models import build_model, hidden_layers
 from nbutils.runs.norms import module_path_norm
 from nbutils.runs.run import run_once
-from nbutils.runs.sparsity import SpatialSparsity, activation_rank
+from nbutils.runs.sparsity import SpatialSparsity, activation_rank, largest_of_rank
 from nbutils.runs.spec import RunSpec
 from nbutils.second.networks import settings_digest
 
@@ -104,6 +104,13 @@ def test_single_largest_values_mislead():
 def test_rank():
     assert [activation_rank(n, 0.1) for n in (5, 19, 20, 29, 30)] == [1, 1, 2, 2, 3]
     assert all(activation_rank(100 * n, 0.29) == 29 * n for n in range(1, 50)), "no rounding loses an activation"
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("rank", [1, 64, 65, 200, 400])
+def test_the_value_of_a_rank_is_that_of_sorted_rows(kind, rank):
+    rows = torch.randn(3, 400, generator=torch.Generator().manual_seed(0)).to(kind)
+    assert torch.equal(largest_of_rank(rows, rank).to(kind), rows.sort(dim=1, descending=True).values[:, rank - 1])
 
 
 def test_evaluation_changes_nothing():
