@@ -277,12 +277,13 @@ def add_experiment_command(commands: argparse._SubParsersAction) -> None:
         "(what every class loses with a community), with a row for each class; "
         "pruning (weights removed by several rules, and the rest trained further), with a row for each state; "
         "planted (tasks whose modules are known), with a row for each construction; sparse, sparse-places and "
-        "sparse-full (units that may stand for motifs), with a row for each look. The table is written "
+        "sparse-full (units that may stand for motifs), with a row for each look; sparse-density (density imposed on "
+        "maps that stay as they are), with a row for each density. The table is written "
         "while networks finish, and what it holds is kept: it can be stopped at any time and goes on where it stopped.",
     )
     known = (
         "conditions, cause, early, lesions, pushed, noisy-lesions, class-groups, class-losses, partitions, pruning, "
-        "planted, sparse, sparse-places or sparse-full"
+        "planted, sparse, sparse-places, sparse-density or sparse-full"
     )
     experiment.add_argument("experiment", help=known)
     experiment.add_argument("--datasets", nargs="+", metavar="NAME", help="default: those of the book")

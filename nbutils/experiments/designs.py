@@ -24,7 +24,16 @@ from nbutils.experiments.other_partitions import partition_rows, partition_secon
 from nbutils.experiments.planted import planted_cases, planted_rows, planted_seconds
 from nbutils.experiments.pruning import pruning_rows, pruning_seconds, pruning_trials
 from nbutils.experiments.silenced_sets import class_group_rows, class_loss_rows, lesion_rows
-from nbutils.experiments.sparse import full_cases, full_rows, parted_cases, sparse_cases, sparse_rows, sparse_seconds
+from nbutils.experiments.sparse import (
+    density_cases,
+    density_rows,
+    full_cases,
+    full_rows,
+    parted_cases,
+    sparse_cases,
+    sparse_rows,
+    sparse_seconds,
+)
 from nbutils.experiments.trials import trial_rows, trial_seconds
 from nbutils.study.cases import Case, Rows
 from nbutils.support.checks import shown
@@ -63,6 +72,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "planted": Experiment(planted_cases, planted_rows, planted_seconds),
     "sparse": Experiment(sparse_cases, sparse_rows, sparse_seconds),
     "sparse-places": Experiment(parted_cases, sparse_rows, sparse_seconds),
+    "sparse-density": Experiment(density_cases, density_rows, sparse_seconds),
     "sparse-full": Experiment(full_cases, full_rows, sparse_seconds),
 }
 

@@ -15,6 +15,8 @@ from nbutils.support.checks import shown
 
 __all__ = [
     "SMALL_STUDY",
+    "density_cases",
+    "density_rows",
     "full_cases",
     "full_rows",
     "parted_cases",
@@ -112,6 +114,23 @@ def parted_cases(datasets: Sequence[str] | None = None, seeds: int = SEEDS) -> l
     return [replace(one, training=replace(one.training, parts=PARTS)) for one in sparse_cases([CIRCLES], seeds)]
 
 
+def density_cases(datasets: Sequence[str] | None = None, seeds: int = SEEDS) -> list[SparseCase]:
+    """The networks of the small study that nothing keeps sparse; their density is imposed afterwards.
+
+    Args:
+        datasets: names of its tasks; None takes all.
+        seeds: networks of each task.
+
+    Raises:
+        ValueError: another task.
+
+    Examples:
+        >>> len(density_cases()), {one.training.condition for one in density_cases()}
+        (15, {'none'})
+    """
+    return [one for one in sparse_cases(datasets, seeds) if one.training.condition == "none"]
+
+
 def full_cases(datasets: Sequence[str] | None = None, seeds: int = 3) -> list[SparseCase]:
     """The published task in its published size, by the published schedule, in the conditions of which there are
     published figures: thresholds of each channel, one for all, and a penalty.
@@ -147,6 +166,17 @@ def sparse_rows(case: SparseCase) -> list[dict[str, Any]]:
     from nbutils.motifs.motif_units import rows_of  # loads PyTorch, which listing cases never needs
 
     return rows_of(case)
+
+
+def density_rows(case: SparseCase) -> list[dict[str, Any]]:
+    """Communities and entropies at imposed densities, see `nbutils.motifs.imposed_density`.
+
+    Args:
+        case: one network.
+    """
+    from nbutils.motifs.imposed_density import density_rows
+
+    return density_rows(case)
 
 
 def full_rows(case: SparseCase) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ from nbutils.support.devices import resolve_device
 from nbutils.support.provenance import digest_of, environment, provenance
 from nbutils.support.store import store_folder
 
-__all__ = ["community_values", "look_at_units", "place_units", "rows_of"]
+__all__ = ["EXAMPLES", "columns_of", "community_values", "look_at_units", "made_by", "place_units", "probes", "rows_of"]
 
 ASSIGNED_ON, MEASURED_ON = 2**41, 2**42  # streams of examples that serve nothing else
 EXAMPLES = 512  # of each
@@ -62,7 +62,12 @@ def place_units(maps: np.ndarray, cells: tuple[int, int]) -> tuple[np.ndarray, n
 
 
 def community_values(
-    activations: np.ndarray, motif: np.ndarray, part: np.ndarray, labels: np.ndarray, seed: int
+    activations: np.ndarray,
+    motif: np.ndarray,
+    part: np.ndarray,
+    labels: np.ndarray,
+    seed: int,
+    rule: str = "top-decile",
 ) -> dict[str, float]:
     """Communities of units that fire together on examples, held against what each unit stands for, and entropies.
 
@@ -72,6 +77,7 @@ def community_values(
         part: of the picture in which it lies, likewise.
         labels: class of each example, for the null model within classes: the first word of its sequence.
         seed: of null models.
+        rule: what counts as firing, see :func:`nbutils.firing`.
 
     Returns:
         `modularity`, its parts `class_part` and `remainder`, `excess` (their sum), `communities`, `connected` (share of
@@ -87,7 +93,7 @@ def community_values(
         >>> found["ami_motif"], found["ami_part"] < 0.1, found["excess"] > 0.05
         (1.0, True, True)
     """
-    fired, rng = firing(activations), np.random.default_rng(seed)
+    fired, rng = firing(activations, rule), np.random.default_rng(seed)
     shifted = circular_shift_null(fired, rng)
     found = {"block_entropy": block_entropy(fired), "block_entropy_null": block_entropy(shifted)}
     names = ("modularity", "class_part", "remainder", "excess", "communities", "connected", "ami_motif", "ami_part")
@@ -121,10 +127,16 @@ class _Watcher:
     def __call__(self, training: SparseTraining) -> dict[str, float]:
         if len(training.trace) - 1 not in self.at and not training.over:
             return {}
-        if not self.batches:
-            seeds = (base + self.case.training.seed for base in (ASSIGNED_ON, MEASURED_ON))
-            self.batches = tuple(training.task.sample(EXAMPLES, seed) for seed in seeds)
+        self.batches = self.batches or probes(training)
         return look_at_units(training, *self.batches)
+
+
+def probes(training: SparseTraining) -> tuple[MotifBatch, MotifBatch]:
+    """Examples from which channels are assigned motifs, and others, on which all is measured."""
+    assigned, measured = (
+        training.task.sample(EXAMPLES, at + training.settings.seed) for at in (ASSIGNED_ON, MEASURED_ON)
+    )
+    return assigned, measured
 
 
 @torch.no_grad()
@@ -170,6 +182,19 @@ def look_at_units(training: SparseTraining, assigned_on: MotifBatch, batch: Moti
     }
 
 
+def columns_of(case: SparseCase) -> dict[str, Any]:
+    """What all rows of a network share: `settings`, `task`, `condition`, `seed` and `parameters` (JSON)."""
+    own = case.training
+    shared = {"settings": case.settings, "task": own.task, "condition": own.condition, "seed": own.seed}
+    return shared | {"parameters": json.dumps(case.identity, sort_keys=True)}
+
+
+def made_by() -> dict[str, str]:
+    """The `commit`, `time` and `machine` of rows that are made now."""
+    origin = provenance()
+    return {name: origin[name] for name in ("commit", "time", "machine")}
+
+
 def rows_of(case: SparseCase, device: str = "cpu", loaders: int = 0) -> list[dict[str, Any]]:
     """Train a network and look at it on the way; one that is cut off goes on from its last checkpoint.
 
@@ -186,14 +211,11 @@ def rows_of(case: SparseCase, device: str = "cpu", loaders: int = 0) -> list[dic
         this process, all of it in each row), `commit`, `time`, `machine`. Of a network that failed one row, without
         measures.
     """
-    origin, began = provenance(), time.perf_counter()
-    shared = {"settings": case.settings, "task": case.training.task, "condition": case.training.condition}
-    shared |= {"seed": case.training.seed, "parameters": json.dumps(case.identity, sort_keys=True)}
-    made = {name: origin[name] for name in ("commit", "time", "machine")}
+    shared, made, began = columns_of(case), made_by(), time.perf_counter()
     if resolve_device(device) == "cuda":
         made["machine"] += f", {torch.cuda.get_device_name()}"
-    made_by = {"case": case.identity, "code": code_digest(f"{__name__}.rows_of"), "environment": environment()}
-    checkpoint = store_folder() / "sparse" / f"{digest_of(made_by)}.safetensors"
+    known = {"case": case.identity, "code": code_digest(f"{__name__}.rows_of"), "environment": environment()}
+    checkpoint = store_folder() / "sparse" / f"{digest_of(known)}.safetensors"
     try:
         trace = train_sparse(case.training, checkpoint, _Watcher(case), device=device, loaders=loaders).trace
     except FloatingPointError as error:

@@ -109,6 +109,7 @@ def test_an_experiment_is_known_by_name():
         "planted",
         "sparse",
         "sparse-places",
+        "sparse-density",
         "sparse-full",
     }
     with pytest.raises(ValueError, match=r"experiment must be one of conditions, cause, .*, received 'casue'"):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from nbutils.experiments.sparse import full_cases, parted_cases, sparse_cases, sparse_rows
+from nbutils.experiments.sparse import density_cases, density_rows, full_cases, parted_cases, sparse_cases, sparse_rows
+from nbutils.motifs.imposed_density import DENSITIES, impose_density
 from nbutils.motifs.motif_units import community_values, look_at_units, place_units
 from nbutils.motifs.sparse_settings import CONDITIONS, Schedule, SparseCase, SparseSettings
 from nbutils.motifs.sparse_training import SparseTraining
@@ -39,6 +40,8 @@ def test_other_tasks_are_refused():
         full_cases(["mnist"])
     with pytest.raises(ValueError, match="datasets must be 'digit_circle_small', received 'mnist'"):
         parted_cases(["mnist"])
+    with pytest.raises(ValueError, match="datasets must be among digit_circle_small"):
+        density_cases(["mnist"])
 
 
 def test_units_of_a_place_keep_every_strongest_activation():
@@ -97,6 +100,30 @@ def test_rows(condition):
     assert all(0 <= row["confusion"] <= 1 and row["reason"] == "" for row in rows)
     if condition == "none":
         assert 0.05 < rows[-1]["counted"] < 0.23, "the strongest fifth of a channel, or all where fewer are active"
+
+
+def test_imposed_density_changes_nothing_but_density():
+    """Only the strongest activations of each channel are kept, as they were; whatever is kept at one density is at a
+    higher one."""
+    maps = np.maximum(np.random.default_rng(0).normal(size=(20, 3, 6, 7)), 0)
+    kept = [impose_density(maps, density) for density in (0.3, 0.1, 0.01)]
+    for one, density in zip(kept, (0.3, 0.1, 0.01), strict=True):
+        assert ((one > 0).mean(axis=(0, 2, 3)) == np.ceil(840 * density - 1e-9) / 840).all()
+        assert np.isin(one[one > 0], maps).all()
+    assert ((kept[1] > 0) <= (kept[0] > 0)).all()
+    assert impose_density(maps, 0.9).tolist() == maps.tolist(), "a share above 0 that is smaller stays as it is"
+
+
+def test_rows_of_imposed_densities():
+    rows = density_rows(SparseCase(replace(SMALL, condition="none")))
+    assert [(row["state"], row["density"]) for row in rows] == [
+        (state, density) for state in ("before training", "trained") for density in DENSITIES
+    ]
+    for row in rows:
+        assert row["counted"] <= row["density"] * 1.01
+        assert row["excess"] == pytest.approx(row["class_part"] + row["remainder"], nan_ok=True)
+    (row,) = density_rows(SparseCase(replace(SMALL, condition="none", rate=1e30)))
+    assert row["reason"].startswith("training diverged")
 
 
 def test_a_network_that_diverges_has_a_row():
