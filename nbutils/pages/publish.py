@@ -274,8 +274,8 @@ def _finished(notebook: Any, job: PageJob) -> Any:
 
 
 def _without_shared(cells: list[Any], job: PageJob, first: PageJob) -> list[Any]:
-    """Cells of a page without those tagged `once`, but for their headings, and with its code folded: all of that stands
-    on the first page of the same template, to which a sentence leads.
+    """Cells of a page without those tagged `once`, but for their headings, with its code folded, and of its opening the
+    title alone: all of that stands on the first page of the same template, to which a sentence leads.
 
     Pages of templates without such cells stay as they are.
     """
@@ -291,7 +291,10 @@ def _without_shared(cells: list[Any], job: PageJob, first: PageJob) -> list[Any]
             cell.metadata["tags"] = [*tags, "hide-input"]
         kept += [cell] if cell.source else []
     there = f"../{first.output.parent.name}/{first.output.name}"
-    kept[0].source += f"\n\nHow these numbers are made stands once, on the page of [{first.title}]({there})."
+    title = kept[0].source.partition("\n")[0]
+    kept[
+        0
+    ].source = f"{title}\n\nWhat is asked, and how it is answered, stands on the page of [{first.title}]({there})."
     return kept
 
 
