@@ -268,6 +268,28 @@ def against_limits(figures: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["figure", "has to be done", "least", "measured", "share"])
 
 
+def stack_ceiling(found: Mapping[str, dict[str, Any]]) -> tuple[float, float]:
+    """What keeps small networks that train side by side from more.
+
+    Args:
+        found: figures by name, see :func:`read_figures`; the first that has them counts.
+
+    Returns:
+        The share of a stack's time that is PyTorch's own code (matrix products, Adam's updates), and the ratio to a
+        loop over the networks that would be left with nothing else.
+
+    Raises:
+        ValueError: no processor has the figure.
+    """
+    for figures in found.values():
+        if "zoo_small" in figures:
+            parts = figures["zoo_small"]["parts"]
+            library = sum(took for what, took in parts.items() if re.search("matrices|Adam", what))
+            share = library / sum(parts.values())
+            return share, figures["zoo_small"]["ratio"] / share
+    raise ValueError("no processor has zoo_small; measure it: make bench")
+
+
 def quantity(value: float, unit: str = "") -> str:
     """A number with its unit, three significant digits, in words that fit its size.
 

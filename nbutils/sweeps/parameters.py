@@ -142,6 +142,7 @@ KINDS = {
     "small studies": Kind((SOME, AfterValidator(_small)), split_names, tuple(SMALL), shared=False),
     "labels": Kind((checked_by(label_noise),)),
     "model": Kind((checked_by(hidden_widths),)),
+    "model or none": Kind((checked_by(lambda name: name and hidden_widths(name)),)),
     "activation": Kind((checked_by(activation),)),
     **{name: Kind((checked_by(partial(rule_name, rules=rules, called=name)),)) for name, rules in RULES.items()},
     "device": Kind((AfterValidator(resolve_device),)),

@@ -127,6 +127,14 @@ def test_quantities(value, unit, text):
     assert speed.quantity(value, unit).replace("\xa0", " ") == text
 
 
+def test_ceiling_of_a_stack(figures):
+    parts = {"products of matrices": 3.0, "Adam's update": 1.0, "drawing": 1.0}
+    found = {"a": figures, "b": figures | {"zoo_small": {"ratio": 4.0, "parts": parts}}}
+    assert speed.stack_ceiling(found) == (0.8, 5.0)
+    with pytest.raises(ValueError, match="no processor has zoo_small"):
+        speed.stack_ceiling({"a": figures})
+
+
 def test_growth(figures):
     assert speed.growth_curves(figures)["exponent"].tolist() == [2.0, 2.0]
     titles = [ax.get_title(loc="left") for ax in speed.growth_figure(figures).axes]

@@ -440,6 +440,7 @@ GIVEN = [
     ("start_here", {"device": "gpu"}, "device must be 'auto', 'cpu' or 'cuda', received 'gpu'"),
     ("watch_training", {"labels": "mixed:2"}, "mixed:2"),
     ("watch_training", {"labels": "mixed:nan"}, "mixed:nan"),
+    ("trained_your_way", {"plain_model": "mlp:64-x"}, "mlp:64-x"),
     ("trained_your_way", {"optimiser": "sgd"}, "optimiser must be 'sgd:<momentum>', received 'sgd'"),
     ("trained_your_way", {"schedule": "powr:2:1"}, "received 'powr:2:1'"),
     ("trained_your_way", {"penalty": "modularity"}, "penalty must be"),
