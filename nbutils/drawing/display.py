@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from nbutils.drawing.figures import figure_csv, is_lettered, is_wide, restacked
+from nbutils.drawing.figures import figure_csv, is_lettered, is_wide, readable_width, restacked
 from nbutils.drawing.palette import VERDICTS
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, shown
@@ -89,8 +89,8 @@ def show(figure: Figure, caption: str, alt: str, *, min_width: int = 600) -> Htm
         figure: drawn inside :func:`figure_style`; pyplot forgets it, so that a notebook shows it once.
         caption: what it shows and where the numbers come from; may hold `code` in backticks.
         alt: the same for someone who cannot see it.
-        min_width: pixels below which a narrow screen scrolls rather than shrinks it; more where letters are small. A
-            picture without letters always shrinks.
+        min_width: pixels below which a narrow screen scrolls rather than shrinks it; more where letters would have less
+            than nine. A picture without letters always shrinks.
 
     Returns:
         Something that notebooks display: inline SVG, readable on a phone by scrolling sideways, in light and dark.
@@ -104,7 +104,7 @@ def show(figure: Figure, caption: str, alt: str, *, min_width: int = 600) -> Htm
     if figure.get_layout_engine() is None:
         figure.set_layout_engine("constrained")  # else long labels are cut off
     values = figure_csv(figure)
-    wide = _svg(figure, caption, alt, min_width if is_lettered(figure) else 0)
+    wide = _svg(figure, caption, alt, max(min_width, readable_width(figure)) if is_lettered(figure) else 0)
     narrow = ""
     if len(wide) < MOST_TWICE and is_wide(figure):
         with restacked(figure):
@@ -120,7 +120,7 @@ def show(figure: Figure, caption: str, alt: str, *, min_width: int = 600) -> Htm
     return Html(f'<figure class="nb-figure" style="margin:.5em 0">{body}{words}</figure>', f"[figure: {alt}]")
 
 
-def _svg(figure: Figure, caption: str, alt: str, min_width: int) -> str:
+def _svg(figure: Figure, caption: str, alt: str, min_width: float) -> str:
     """A figure as inline SVG; what it refers to by name is named by caption and alt text."""
     buffer = io.StringIO()
     with mpl.rc_context({**STYLE, "svg.hashsalt": sha256((caption + alt).encode()).hexdigest()[:8]}):

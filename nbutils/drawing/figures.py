@@ -27,7 +27,7 @@ from matplotlib.offsetbox import VPacker
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 
-__all__ = ["WIDTH", "figure_csv", "is_lettered", "is_wide", "restacked"]
+__all__ = ["WIDTH", "figure_csv", "is_lettered", "is_wide", "readable_width", "restacked"]
 
 GAP = 0.1  # inches above and below panels that stand in one column
 BELOW = "outside lower center"  # where a legend of all panels stands
@@ -38,6 +38,7 @@ MOST_COLUMNS = 12  # of a map of cells, whose names and numbers a phone can show
 MOST_NUMBERED = 8  # of a map whose cells are wide enough for their numbers
 MOST = 12  # panels that can be read one after the other; more, such as small images, stay a sheet
 MOST_ROWS, MOST_CELLS = 3000, 1500  # of a table that travels inside a page; of a map, above which it is a picture
+LEAST_PIXELS = 9  # of a letter on any screen
 ASIDE = 0.4  # how far from the place of a name, a whole number, a dot may be moved and still bears it
 HEAD = ("panel", "kind", "series", "x", "y")
 
@@ -71,6 +72,23 @@ def is_lettered(figure: Figure) -> bool:
     """
     own = (axes.axison or axes.texts or axes.get_legend() or axes.get_title() for axes in figure.axes)
     return any(own) or any(axes.get_title(loc="left") for axes in figure.axes) or bool(figure.legends or figure.texts)
+
+
+def readable_width(figure: Figure) -> float:
+    """Pixels below which the smallest letter of a figure would have less than nine; 0 for a figure without letters.
+
+    Examples:
+        >>> figure = Figure(figsize=(8, 3))
+        >>> readable_width(figure)
+        0.0
+        >>> text = figure.text(0.5, 0.5, "Q", fontsize=8)
+        >>> readable_width(figure)  # 8 inches of 72 points, each 9 / 8 pixels
+        648.0
+    """
+    if not is_lettered(figure):
+        return 0.0
+    sizes = [text.get_fontsize() for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+    return float(LEAST_PIXELS * 72 * figure.get_figwidth() / min(sizes, default=np.inf))
 
 
 def _named_columns(axes: Axes) -> int:

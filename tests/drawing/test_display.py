@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from nbutils.drawing.display import callout, figure_style, fold, say, show, show_table
+from nbutils.drawing.figures import readable_width
 
 
 @pytest.fixture
@@ -103,7 +104,10 @@ def test_small_letters_are_scrolled_not_shrunk(figure):
     figure.set_figwidth(7.6)
     assert "min-width:600px" in show(figure, "Caption.", "Alt.").text
     narrow, wide = (show(figure, "Caption.", "Alt.", min_width=width).text for width in (300, 5000))
-    assert "min-width:300px" in narrow
+    assert f"min-width:{readable_width(figure):.0f}px" in narrow, "no letter below nine pixels"
+    assert 300 < readable_width(figure) < 600
+    figure.axes[0].text(0.5, 0.5, "small", fontsize=7.6 * 72 * 9 / 650)
+    assert "min-width:650px" in show(figure, "Caption.", "Alt.").text
     assert f"min-width:{figure.get_size_inches()[0] * 90:.0f}px" in wide, "never wider than the figure is"
     for axes in figure.axes:
         axes.set_axis_off()
