@@ -233,13 +233,15 @@ def _replicate(options: argparse.Namespace) -> int:
         study_name,
         time_left,
     )
+    from nbutils.second.zoo import zoo_digest
     from nbutils.sweeps.report import packaged_template, write_page
 
     data, jobs, kind = require_fit(options.dataset), options.jobs or default_jobs(), options.architecture
     networks = networks_of(options.dataset, options.quick, kind)
     named = study_name(folder_name(options.dataset), kind) + "-quick" * options.quick
     folder = options.into or Path("replication") / named
-    print(f"Second study of {data.title}: {len(networks)} networks; rules {rules_digest()}; store: {store_folder()}")
+    print(f"Second study of {data.title}: {len(networks)} networks; rules {rules_digest()}, zoos {zoo_digest()}")
+    print(f"Store: {store_folder()}")
     missing = missing_networks(options.dataset, folder, options.designs, options.add, kind, options.quick)
     left = time_left(missing, jobs)
     told = "minutes" if options.quick else "time unknown" if left != left else f"about {duration(left)}"

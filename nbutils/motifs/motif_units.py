@@ -77,7 +77,7 @@ def community_values(
         part: of the picture in which it lies, likewise.
         labels: class of each example, for the null model within classes: the first word of its sequence.
         seed: of null models.
-        rule: what counts as firing, see :func:`nbutils.firing`.
+        rule: what counts as firing, see :func:`nbutils.activations.firing`.
 
     Returns:
         `modularity`, its parts `class_part` and `remainder`, `excess` (their sum), `communities`, `connected` (share of

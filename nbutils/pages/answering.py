@@ -45,6 +45,7 @@ from nbutils.second.replication import (
     study_name,
 )
 from nbutils.second.tasks import choose_epoch, tell_random_labels, tell_wrong_labels
+from nbutils.second.zoo import zoo_digest
 from nbutils.study.results import CONDITIONS
 from nbutils.support.checks import shown
 from nbutils.support.files import project_folder
@@ -143,7 +144,7 @@ class Found:
         first, last = (time[:16].replace("T", " ") for time in rows["time"].iloc[[0, -1]])
         return (
             f"{len(rows):,} networks, trained from {first} to {last} UTC, at commit {commits} in this order; "
-            f"rules `{rules_digest()}`, fixed {RULES_TIME} in commit {RULES_COMMIT}"
+            f"rules `{rules_digest()}`, fixed {RULES_TIME} in commit {RULES_COMMIT}; zoos `{zoo_digest()}`"
         )
 
     def finding(self, hypothesis: str, statistics: Sequence[str] = (), *, intervals: bool = False) -> str:
@@ -723,7 +724,7 @@ def show_best(studies: Sequence[Found]) -> Html:
     text = (
         f"Strongest with performance: {best}. Places of ours among {len(order)}: **{places}**. As detectors of wrong "
         f"labels (area under the curve): {noise}. {', '.join(one.title for one in studies)}; {networks:,} networks; "
-        f"rules `{rules_digest()}`, fixed in commit {RULES_COMMIT}."
+        f"rules `{rules_digest()}`, fixed in commit {RULES_COMMIT}; zoos `{zoo_digest()}`."
     )
     return callout("What predicts performance, and what detects wrong labels", text)
 

@@ -13,8 +13,9 @@ from nbutils.data.datasets import load_dataset
 from nbutils.runs.spec import RunSpec
 from nbutils.support.arguments import checked
 from nbutils.support.checks import shown
+from nbutils.support.provenance import digest_of
 
-__all__ = ["AXES", "LEAST_IMAGES", "SLICES", "ZOOS", "Member", "Zoo", "zoo_members"]
+__all__ = ["AXES", "LEAST_IMAGES", "SLICES", "ZOOS", "Member", "Zoo", "zoo_digest", "zoo_members"]
 
 # Numbers of images are multiples of the largest batch: networks that take whole batches can be trained side by side.
 AXES: Mapping[str, tuple[Any, ...]] = {
@@ -195,6 +196,21 @@ def zoo_members(dataset: str, kind: str = "small", quick: bool = False) -> list[
                 spec = _spec(pool, settings, zoo, zoo.seeds * family + seed)
                 found.append(Member(spec, family, axis, 3 * family + place, settings))
     return found
+
+
+def zoo_digest() -> str:
+    """Digest of all axes, their values, families, seeds and models: 12 hexadecimal digits, the same for any data set.
+
+    Examples:
+        >>> len(zoo_digest())
+        12
+    """
+    told: dict[str, Any] = {"axes": AXES, "seed": SEED, "pools": POOLS}
+    for name, zoo in {**ZOOS, **SLICES}.items():
+        values = {**AXES, **zoo.values}
+        models = [zoo.model(width, depth) for width in values["width"] for depth in values["depth"]]
+        told[name] = [zoo.axes, zoo.families, zoo.seeds, dict(zoo.fixed), dict(zoo.values), models]
+    return digest_of(told)[:12]
 
 
 def _as_many_as_there_are(dataset: str, wanted: tuple[int, ...]) -> tuple[int, ...]:

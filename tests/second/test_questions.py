@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from nbutils.second import questions
+from nbutils.second import zoo as zoos
 from nbutils.second.questions import DESIGNS, FRESH, PROTOCOL, QUESTIONS, rules_digest
-from nbutils.second.zoo import AXES, SHAPE, ZOOS, zoo_members
+from nbutils.second.zoo import AXES, SHAPE, ZOOS, zoo_digest, zoo_members
 
 PAGE = (Path(__file__).resolve().parents[2] / "book/hypotheses/rules.md").read_text("utf-8")
 ROWS = {cells[0]: cells[1:] for cells in (re.findall(r"[^|]+", line) for line in PAGE.splitlines() if line[:2] == "| ")}
@@ -95,6 +96,17 @@ def test_the_digest_changes_with_any_threshold(monkeypatch):
     monkeypatch.setattr(questions, "QUESTIONS", QUESTIONS)
     monkeypatch.setattr(questions, "PROTOCOL", replace(PROTOCOL, zoo=199))
     assert rules_digest() != before
+
+
+def test_the_digest_of_the_zoos_changes_with_any_value(monkeypatch):
+    found = {zoo_digest()}
+    for name, value in (("AXES", {**AXES, "dropout": (0.0, 0.2, 0.4)}), ("SEED", 1)):
+        with monkeypatch.context() as changed:
+            changed.setattr(zoos, name, value)
+            found.add(zoo_digest())
+    monkeypatch.setattr(zoos, "ZOOS", {**ZOOS, "paper": replace(ZOOS["paper"], families=4)})
+    found.add(zoo_digest())
+    assert len(found) == 4
 
 
 @pytest.mark.parametrize("kind", list(ZOOS))

@@ -32,7 +32,7 @@ from nbutils.second.replication import (
     require_fit,
     second_tables,
 )
-from nbutils.second.zoo import AXES, LEAST_IMAGES, zoo_members
+from nbutils.second.zoo import AXES, LEAST_IMAGES, zoo_digest, zoo_members
 
 
 def write_idx(folder: Path, train: np.ndarray, labels: np.ndarray, test: np.ndarray, test_labels: np.ndarray) -> str:
@@ -87,7 +87,7 @@ def test_a_data_set_brought_by_hand(by_hand, few, tmp_path, monkeypatch, capsys)
     options = ["replicate", by_hand, "--quick", "--jobs", "1", "--into", str(folder)]
     assert main(options) == 0
     out = capsys.readouterr().out
-    assert f"rules {rules_digest()}" in out
+    assert f"rules {rules_digest()}, zoos {zoo_digest()}" in out
     assert "runs: 5 networks, 0 to compute" in out
     assert "small: 6 networks, 6 to compute" in out
     tables = read_tables(folder)
@@ -97,6 +97,7 @@ def test_a_data_set_brought_by_hand(by_hand, few, tmp_path, monkeypatch, capsys)
     assert {"modularity", "linear_probe", "train_loss"} <= set(board["measure"])
     page = (folder / "page.html").read_text("utf-8")
     assert rules_digest() in page
+    assert zoo_digest() in page
     assert page.count("<svg") >= 4
     assert not any(word in page for word in ('src="http', "<script", "supported</td>"))
     assert page_lacks(tables) == []
