@@ -200,6 +200,20 @@
     return { made: made, points: points };
   }
 
+  /* What is drawn, as CSV: a row for each network, or for each epoch of each run. */
+  function table(group, along, measure) {
+    var y = decode(group.y[measure]), x = decode(group.x[along]), count = group.kind === "lines" ? group.epochs : 1, settings = group.settings || [];
+    var head = (count > 1 ? ["run", "epoch"] : ["network"]).concat(along === "epoch" ? [] : [along], [measure], settings.map(function (one) { return one.name; }));
+    var rows = y.map(function (value, n) {
+      var start = count > 1 ? [Math.floor(n / count) + 1, n % count] : [n + 1], at = along === "epoch" ? [] : [x[n]];
+      var numbers = at.concat([value]).map(function (one) { return isFinite(one) ? Number(one.toPrecision(3)) : ""; });
+      return start.concat(numbers, settings.map(function (one) { return one.levels[DIGITS.indexOf(one.v[n])]; }));
+    });
+    return [head].concat(rows).map(function (row) {
+      return row.map(function (cell) { return /[",]/.test(cell) ? '"' + String(cell).replace(/"/g, '""') + '"' : cell; }).join(",");
+    }).join("\r\n") + "\r\n";
+  }
+
   function explore(figure) {
     var data = JSON.parse(figure.querySelector("script").textContent), live = document.createElement("div");
     live.className = "nb-live";
@@ -211,6 +225,9 @@
     var measure = chooser(bar, "measure", [], function () { fill(3); });
     var along = chooser(bar, "along", [], draw);
     var said = make(live, "output", { "class": "nb-said", "aria-live": "polite" }), stage = make(live, "div", {}), group;
+    var saved = make(figure.querySelector("figcaption"), "a", { "class": "nb-data", download: "networks.csv" }, "Values (CSV)");
+    saved.setAttribute("aria-label", "Values (CSV) of this figure");
+    saved.before(" ");
 
     /* What can be chosen follows from what was chosen before it; a choice stays where it still can be made. */
     function refill(select, values, anew) {
@@ -237,6 +254,7 @@
       drawn.made.plot.dataset.nearest = group.kind === "lines" && along.value === "epoch" ? "x" : "xy";
       drawn.made.area.setAttribute("aria-label", said.textContent);
       enliven(drawn.made.plot, drawn.points);
+      saved.href = "data:text/csv;charset=utf-8," + encodeURIComponent(table(group, along.value, measure.value));
     }
     set.value = data.sets.some(function (one) { return one.title === "KMNIST"; }) ? "KMNIST" : set.value;
     fill(1);

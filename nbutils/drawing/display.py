@@ -6,6 +6,7 @@ Figures become inline SVG whose text takes the page's own colour, with a caption
 from __future__ import annotations
 
 import base64
+import gzip
 import io
 import re
 import sys
@@ -25,6 +26,7 @@ from nbutils.drawing.palette import VERDICTS
 from nbutils.support.arguments import checked
 from nbutils.support.checks import as_count, shown
 
+MOST_PLAIN = 60_000  # bytes of values as they are; more are packed, to a third
 MOST_TWICE = 200_000  # characters of a figure that a page can hold twice, for a desk and for a phone
 THOUSANDS = 10_000  # from here on digits of a whole number are grouped
 MOST_DIGITS, MOST_PIXELS = 17, 10_000  # a float has no more decimals to show; no screen is wider
@@ -82,7 +84,7 @@ def figure_style() -> Iterator[None]:
 
 
 @checked
-def show(figure: Figure, caption: str, alt: str, *, min_width: int = 600) -> Html:
+def show(figure: Figure, caption: str, alt: str, *, min_width: int = 600, values: pd.DataFrame | None = None) -> Html:
     """A figure with its caption, for the end of a cell.
 
     Args:
@@ -91,6 +93,7 @@ def show(figure: Figure, caption: str, alt: str, *, min_width: int = 600) -> Htm
         alt: the same for someone who cannot see it.
         min_width: pixels below which a narrow screen scrolls rather than shrinks it; more where letters would have less
             than nine. A picture without letters always shrinks.
+        values: what it draws, for download, where places on the page do not tell; else they are read off the figure.
 
     Returns:
         Something that notebooks display: inline SVG, readable on a phone by scrolling sideways, in light and dark.
@@ -103,7 +106,7 @@ def show(figure: Figure, caption: str, alt: str, *, min_width: int = 600) -> Htm
         raise ValueError(f"a figure needs a caption and an alt text, received {shown(caption)} and {shown(alt)}")
     if figure.get_layout_engine() is None:
         figure.set_layout_engine("constrained")  # else long labels are cut off
-    values = figure_csv(figure)
+    own = figure_csv(figure) if values is None else values.to_csv(index=False)
     wide = _svg(figure, caption, alt, max(min_width, readable_width(figure)) if is_lettered(figure) else 0)
     narrow = ""
     if len(wide) < MOST_TWICE and is_wide(figure):
@@ -115,7 +118,7 @@ def show(figure: Figure, caption: str, alt: str, *, min_width: int = 600) -> Htm
     body = f'<div class="mathjax_ignore{" nb-wide" if narrow else ""}" {scrolled}>{wide}</div>'
     if narrow:  # hidden where no style sheet knows it
         body += f'<div class="mathjax_ignore nb-narrow" style="display:none">{narrow}</div>'
-    data = f" {download_link(values, caption)}" if values else ""
+    data = f" {download_link(own, caption)}" if own else ""
     words = f"<figcaption>{inline_html(caption)}{data}</figcaption>"
     return Html(f'<figure class="nb-figure" style="margin:.5em 0">{body}{words}</figure>', f"[figure: {alt}]")
 
@@ -131,11 +134,17 @@ def _svg(figure: Figure, caption: str, alt: str, min_width: float) -> str:
 
 
 def download_link(values: str, caption: str) -> str:
-    """A link that saves the values of a figure; they travel inside the page."""
-    name = re.sub(r"\W+", "-", caption.lower())[:40].strip("-") or "figure"
-    inside = base64.b64encode(values.encode()).decode()
-    link = f'download="{name}.csv" href="data:text/csv;charset=utf-8;base64,{inside}"'
-    return f'<a class="nb-data" {link} aria-label="Values (CSV) of this figure">Values (CSV)</a>'
+    """A link that saves the values of a figure; they travel inside the page, many of them packed."""
+    name, kind, words = (
+        re.sub(r"\W+", "-", caption.lower())[:40].strip("-") or "figure",
+        "text/csv;charset=utf-8",
+        "CSV",
+    )
+    inside, file = values.encode(), f"{name}.csv"
+    if len(inside) > MOST_PLAIN:
+        inside, file, kind, words = gzip.compress(inside, mtime=0), f"{file}.gz", "application/gzip", "CSV, gzip"
+    link = f'download="{file}" href="data:{kind};base64,{base64.b64encode(inside).decode()}"'
+    return f'<a class="nb-data" {link} aria-label="Values ({words}) of this figure">Values ({words})</a>'
 
 
 @checked

@@ -37,7 +37,7 @@ LEAST = 8.2  # points of a letter: 9 pixels on a phone
 MOST_COLUMNS = 12  # of a map of cells, whose names and numbers a phone can show
 MOST_NUMBERED = 8  # of a map whose cells are wide enough for their numbers
 MOST = 12  # panels that can be read one after the other; more, such as small images, stay a sheet
-MOST_ROWS, MOST_CELLS = 3000, 1500  # of a table that travels inside a page; of a map, above which it is a picture
+MOST_ROWS, MOST_CELLS = 50_000, 1500  # of a table that travels inside a page; of a map, above which it is a picture
 LEAST_PIXELS = 9  # of a letter on any screen
 ASIDE = 0.4  # how far from the place of a name, a whole number, a dot may be moved and still bears it
 HEAD = ("panel", "kind", "series", "x", "y")
@@ -262,8 +262,6 @@ def figure_csv(figure: Figure) -> str:
     panels = [axes for axes in figure.axes if not hasattr(axes, "_colorbar")]
     for title, axes in zip(_titles(panels), panels, strict=True):
         rows += [(title, *row) for row in _rows(axes, legend)]
-    if len(rows) > MOST_ROWS:
-        rows = [row for row in rows if row[1] != "band"]
     if not 0 < len(rows) <= MOST_ROWS:
         return ""
     buffer = io.StringIO()

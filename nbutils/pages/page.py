@@ -156,9 +156,9 @@ class Page:
         cells = {column: table[column].map(say) for column, say in said.items() if column in table}
         return table.assign(**cells).rename(columns=title_of)
 
-    def show(self, figure: Figure, caption: str, alt: str, *, min_width: int = 600) -> Html:
+    def show(self, figure: Figure, caption: str, alt: str, **options: Any) -> Html:
         """A figure whose caption ends with where its numbers come from."""
-        return show(figure, f"{caption} {self.source()}", alt, min_width=min_width)
+        return show(figure, f"{caption} {self.source()}", alt, **options)
 
     def show_failures(self) -> Html:
         """Runs that failed, or a sentence that none did."""

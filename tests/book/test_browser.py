@@ -14,6 +14,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import axe_core_python
+import pandas as pd
 import pytest
 from playwright.sync_api import Page
 
@@ -25,6 +26,7 @@ async (rules) => (await axe.run("#main-content", rules)).violations.map(v => v.i
 """
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}  # all that a theme can change
 LEADERBOARD = "book/pages/summary/leaderboard.html"
+EXPLORE = "book/explore.html"
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -163,7 +165,8 @@ def test_figures_stand_in_one_column_on_a_phone_with_letters_that_can_be_read(br
     assert not any(figure.is_visible() for figure in wide.all())
     assert all(figure.is_visible() for figure in narrow.all())
     heights = page.evaluate(
-        "[...document.querySelectorAll('.nb-narrow svg')].flatMap(svg => { const scale = svg.getScreenCTM().a;"
+        "[...document.querySelectorAll('.nb-narrow svg, .nb-figure > div:not(.nb-wide) svg')]"
+        ".flatMap(svg => { const scale = svg.getScreenCTM().a;"
         " return [...svg.querySelectorAll('text')].map(t => parseFloat(getComputedStyle(t).fontSize) * scale) })"
     )
     assert min(heights) >= 9
@@ -186,6 +189,23 @@ def test_a_figure_gives_its_values(page):
     rows = list(csv.DictReader(io.StringIO(download.value.path().read_text("utf-8"))))
     assert list(rows[0]) == ["x", "y", "low", "high", "text"]
     assert rows[0]["text"].startswith("linear probe, last layer: place 1 of ")
+
+
+def test_what_the_explorer_draws_can_be_saved(page):
+    """Networks of a zoo with their settings, or runs over their epochs, as they are chosen."""
+    page.goto(EXPLORE)
+    networks, saved = page.locator(".nb-controls select").nth(1), []
+    for chosen in ("clean labels, many settings", "true labels, epoch by epoch"):
+        networks.select_option(chosen)
+        with page.expect_download() as download:
+            page.locator(".nb-explorer a.nb-data").click()
+        saved.append(pd.read_csv(download.value.path()))
+    zoo, runs = saved
+    assert list(zoo)[:4] == ["network", "test accuracy", "modularity Q", "training images"]
+    assert zoo["test accuracy"].between(0, 1).all()
+    assert list(runs) == ["run", "epoch", "modularity Q"]
+    assert f"{runs['run'].max()} runs" in page.locator(".nb-said").text_content()
+    assert (runs.groupby("run")["epoch"].max() == runs["epoch"].max()).all()
 
 
 def test_a_table_is_sorted_by_keyboard(page):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import io
 import re
 
@@ -95,6 +96,19 @@ def test_what_is_too_long_for_a_page_is_left_out():
     axes.plot(np.arange(MOST_ROWS + 1))
     assert figure_csv(axes.figure) == ""
     assert "nb-data" not in show(axes.figure, "Long.", "A line.").text
+
+
+def test_many_values_travel_packed():
+    axes = Figure().subplots()
+    axes.plot(np.arange(10_000) / 7)
+    link = re.search(
+        r'download="long\.csv\.gz" href="data:application/gzip;base64,([^"]+)"',
+        show(axes.figure, "Long.", "A line.").text,
+    )
+    assert len(link[1]) < len(figure_csv(axes.figure)) / 3
+    assert gzip.decompress(base64.b64decode(link[1])).decode() == figure_csv(axes.figure)
+    found = pd.read_csv(io.BytesIO(base64.b64decode(link[1])), compression="gzip")
+    assert found["y"].tolist() == pytest.approx((np.arange(10_000) / 7).tolist(), rel=1e-5)
 
 
 @pytest.mark.parametrize("caption", ["Q of nets, 95 % intervals.", "…"])
