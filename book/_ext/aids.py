@@ -21,6 +21,7 @@ from pybtex.plugin import find_plugin, register_plugin
 from ruamel.yaml import YAML
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.domains.std import StandardDomain
 from sphinx.environment import BuildEnvironment
 
 from nbutils.drawing.display import typeset
@@ -32,7 +33,7 @@ UNTOUCHED = (GLOSSARY, "book/api", "book/references", "genindex")
 # Words that are verbs, too, and what stands before one that is not: "a run", but "a sweep runs".
 VERBS = ("run",)
 BEFORE_A_NOUN = re.compile(
-    r"(?:\b(?:a|the|this|that|one|five|ten|every|each|another|all|many|more|new|own|other|single|short|long|same|of|over"
+    r"(?:\b(?:a|the|this|one|five|ten|every|each|another|all|many|more|new|own|other|single|short|long|same|of|over"
     r"|between|within|across|from|per)|[’']s|\d)\s+$",
     re.IGNORECASE,
 )
@@ -225,6 +226,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Sphinx entry point."""
     # Citations ask for it hundreds of times, and looking through what is installed takes 5 ms.
     register_plugin("pybtex.backends", "plaintext", find_plugin("pybtex.backends", "plaintext"), force=True)
+    StandardDomain.object_types["term"].attrs["searchprio"] = 1  # else the search does not know where a word stands
     app.connect("env-get-outdated", again_with_the_glossary)
     app.connect("doctree-read", note_terms)
     app.connect("doctree-resolved", typeset_prose)

@@ -52,11 +52,11 @@ def answer_text(found: Sequence[Found]) -> str:
 
 SENTENCES = """\
 1. **{headline_1}** On {names} the graph of a trained network is more modular than firing rates alone would make it,
-   by {chance}. Training adds {training} of that ({training_words}). Once neurons that prefer the same true and
-   predicted class are allowed for, {beyond} is left, beside {untrained} before training; groups across
-   classes this does not see.
+   by {chance}. Training changes that by {training} ({training_words}). Once neurons that prefer the same true and
+   predicted class are allowed for, {beyond} is left, beside {untrained} before training, by a statistic that misses
+   groups across classes.
 2. **{headline_2}** Among networks with clean labels and different settings, its rank correlation with accuracy is {q}
-   ({q_words}).
+   ({q_words}); among those trained on as many images, {q_fixed} (asked afterwards).
 3. **{headline_3}** For the paper's binned entropy that correlation is {binned} ({binned_words}), for the joint entropy
    of neurons {blocks} ({blocks_words}).
 4. **{headline_4}** Beyond cheaper measures, modularity explains {added} more of the variance of performance
@@ -105,12 +105,14 @@ def _sentences(studies: Sequence[Found]) -> list[str]:
         "added": "H2 added",
         "entropies": "H3 added",
     }
+    fixed = boards.loc[boards["measure"] == "modularity", "images_fixed"].dropna().tolist()
     fine = "added", "entropies"
     filled = {name: _span(studies, question, 3 if name in fine else 2) for name, question in asked.items()}
     filled |= {f"{name}_words": _words(studies, question) for name, question in asked.items()}
     before = [_untrained_remainder(one) for one in studies if BEYOND in one.answers]
     filled |= {
         "untrained": _from_to(before),
+        "q_fixed": _from_to(fixed),
         "names": _names([one for one in studies if asked["chance"] in one.answers]),
         "count": str(len(mean)),
         "first": first,
@@ -139,7 +141,7 @@ def _headlines(studies: Sequence[Found], noise: pd.Series) -> dict[str, str]:
         return HEADLINES[kind][0 if count == len(found) > 0 else 1 if not count else 2]
 
     more = [one for one in studies if any(a.amended_word == "supported" for a in _answers([one], BEYOND))]
-    seen = f", mostly about classes; on {_names(more)} something is left beyond these" if more else CLASSES
+    seen = f", and follow classes; on {_names(more)} more than that is seen" if more else CLASSES
     there = 0 < chance.count("supported") == len(chance)
     return {
         "headline_1": f"Communities are there{seen if there and len(more) < len(beyond) else ''}.",
@@ -211,8 +213,8 @@ def _source(studies: Sequence[Found]) -> str:
     networks = sum(len(one.tables.networks) for one in studies)
     commits = sorted({commit for one in studies for commit in one.tables.networks["commit"]})
     return (
-        "Words by rules fixed beforehand, estimates with 95 % intervals; ● confirmatory, on data that had led to none "
-        f"of the rules, but for amended words. {networks:,} networks, trained at commit "
+        "Words by rules fixed beforehand, estimates with 95 % intervals; ● confirmatory, on images that had led to no "
+        f"rule, but for amended words. {networks:,} networks, trained at commit "
         f"{', '.join(f'`{commit}`' for commit in commits)}."
     )
 

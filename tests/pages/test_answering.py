@@ -82,16 +82,17 @@ def test_the_landing_page_counts_words_and_spans_estimates():
     assert len(re.findall(r"^\d\. \*\*", text, re.MULTILINE)) == 5
     assert "On KMNIST and MNIST the graph" in text, "without a zoo, a data set is not told of"
     text = " ".join(text.split(landing.START)[1].split())
-    assert "correlation with accuracy is −0.30 to 0.05 (*contradicted* on 1, *no association* on 1 of 2)." in text
+    assert "correlation with accuracy is −0.30 to 0.05 (*contradicted* on 1, *no association* on 1 of 2); among" in text
+    assert "those trained on as many images, 0.05 (asked afterwards)." in text
     assert "**Modularity is nowhere shown to tell which network performs better.**" in text
     assert "**One entropy or the other falls as performance rises on some data sets.**" in text
     assert "**Communities are there.**" in text, "beyond chance on one of two"
-    assert "is left, beside 0.25 before training; groups across classes this does not see." in text
-    assert "Training adds −0.30 to 0.05 of that (" in text
+    assert "is left, beside 0.25 before training, by a statistic that misses groups across" in text
+    assert "Training changes that by −0.30 to 0.05 (" in text
     apart = [found(value=0.4), found("mnist", value=0.4)]
     low = replace(apart[1].answers[landing.BEYOND], estimate=found(value=0.0).answers[landing.BEYOND].estimate)
     apart[1] = replace(apart[1], answers=apart[1].answers | {landing.BEYOND: low})
-    mostly = "**Communities are there, mostly about classes; on KMNIST something is left beyond these.**"
+    mostly = "**Communities are there, and follow classes; on KMNIST more than that is seen.**"
     assert mostly in landing.answer_text(apart)
     least = [replace(one, answers=one.answers | {landing.BEYOND: low}) for one in apart]
     assert "**Communities are there, and as far as can be seen they are about classes.**" in landing.answer_text(least)
@@ -120,7 +121,7 @@ def test_an_amended_word_stands_beside_the_first_one_where_they_differ():
     late = {key: replace(one.answers[key], adjusted=0.06) for key in (name, "H1 by training")}
     told = replace(one, answers=one.answers | late)
     text = " ".join(landing.answer_text([told]).split())
-    assert "of that (*undecided* on 1 of 1; amended: *supported* on 1)." in text
+    assert "(*undecided* on 1 of 1; amended: *supported* on 1)." in text
     assert "; amended: supported" in text
     assert "beyond chance **undecided, amended: supported** (0.40)" in told.finding("H1")
     assert "undecided, amended: supported" in told.show_answers("H1").text
