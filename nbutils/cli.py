@@ -430,7 +430,7 @@ SUMMARY = ("neurons", "active", "modularity", "excess", "class_part", "remainder
 
 def _measure(options: argparse.Namespace) -> int:
     from nbutils.own.images import load_images
-    from nbutils.own.measure import FEWEST, measure
+    from nbutils.own.measure import FEW, FEWEST, measure
     from nbutils.own.models import load_factory, load_weights
 
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(options.model).name).strip("-")[:80] or "model"
@@ -473,6 +473,9 @@ def _measure(options: argparse.Namespace) -> int:
         print(f"  {layer}: {count} neurons change with the image but are never above 0, and count as never firing")
     accuracy = about["accuracy"]
     told = "" if accuracy is None else f", accuracy {accuracy:.3f}"
+    told += f"; no accuracy: {about['unscored']}" if about["unscored"] else ""
+    if about["images"] < FEW:
+        told += f"\nFewer than {FEW} images: halves of them differ by more than networks do"
     print(f"Images: {about['images']:,} of {about['of']:,}, {about['inputs']}{told}")
     print(found.wide(SUMMARY).round(3).to_string(index=False))
     if small := ", ".join(found.too_small):

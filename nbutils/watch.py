@@ -31,6 +31,7 @@ from nbutils.capturing.hooks import (
     wanted_layers,
 )
 from nbutils.capturing.layouts import FeaturesLast, Layout, NonFiniteError, Reading, read_layers
+from nbutils.capturing.proposals import propose_layers
 from nbutils.counter import ROOM, CofiringCounter
 from nbutils.measures import MeasureSpec, measure_communities, measure_entropies
 from nbutils.support.checks import as_labels, is_number, shown
@@ -349,7 +350,8 @@ class Watch:
         inputs: probe examples, the same at every snapshot, as :func:`nbutils.capturing.hooks.capture_activations` takes
             them; batches are read once, and held.
         labels: their classes, shape (examples,); None leaves out the measures that need them.
-        layers: wildcard over layer names and called activation functions, see :func:`nbutils.capturing.hooks.capture`.
+        layers: wildcard over layer names and called activation functions, see :func:`nbutils.capturing.hooks.capture`;
+            None takes what :func:`nbutils.capturing.proposals.propose_layers` proposes.
         rule: what firing is, see :func:`nbutils.activations.firing`.
         spec: how communities are measured.
         layout: where a layer's type does not tell how its output is read, see
@@ -373,12 +375,15 @@ class Watch:
         model: nn.Module,
         inputs: Any,
         labels: Any = None,
-        layers: str | Collection[str] = "*",
+        layers: str | Collection[str] | None = None,
         rule: str = "top-decile",
         spec: MeasureSpec | None = None,
         layout: Layout = "auto",
         log: Any = None,
     ) -> None:
+        held = gather(inputs)
+        if layers is None:
+            layers = [one.name for one in propose_layers(model, held) if one.chosen]
         wanted = wanted_layers(model, layers)
         read_layers(model, wanted.names, layout, calls=wanted.calls)
         firing_share(rule)
@@ -387,7 +392,7 @@ class Watch:
         if labels is not None and isinstance(inputs, DataLoader) and not _in_order(inputs):
             raise ValueError("labels do not fit inputs, a DataLoader that shuffles or draws; use shuffle=False")
         self.model, self.layers, self.rule, self.layout = model, layers, rule, layout
-        self.inputs = gather(inputs)
+        self.inputs = held
         self.labels = None if labels is None else as_labels(labels, len(self.inputs))
         self.spec = spec or MeasureSpec()
         self._log = _log_of(log)

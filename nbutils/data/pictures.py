@@ -264,7 +264,8 @@ def decode(
     for row in rows:
         if row[4].shape != first[4].shape:
             a, b = ("x".join(map(str, r[4].shape)) for r in (row, first))
-            raise ValueError(f"{row[2]} has shape {a}, {first[2]} has {b}; ask for one size, and for grey or colour")
+            ask = "ask for one size, and for grey or colour: folder:PATH@32@grey"
+            raise ValueError(f"{row[2]} has shape {a}, {first[2]} has {b}; {ask}")
     classes = tuple(sorted({row[3] for row in rows}))
     if len(classes) < 2:
         raise ValueError(f"there must be at least two classes, found {', '.join(classes)}")

@@ -46,6 +46,7 @@ PER_LAYER = ("graph", "binned", "blocks", "firing", "classes")  # entries of the
 LEFT_OUT = ("other_remainders",)  # takes three graphs of its own
 WIDE = 2048  # neurons of the last layer, and as many of the others, that entries of these names and families look at
 ON_SOME = ("agreement", "representation")
+FEW = 200  # images of which halves differ by more than networks do
 HELD = 2**31  # bytes of activations that are kept between the first look at all networks and their measures
 MOST, MOST_TWINS = 10_000_000, 1000
 APART = 210_604_693  # part of all seeds that are derived
@@ -203,6 +204,7 @@ def measure(
     twins, seed = as_count(twins, "twins", most=MOST_TWINS), as_count(seed, "seed", 0, 2**32)
     own = as_module(model)
     require_values(own)
+    _require_finite(own)
     kept, classes, total = shown_examples(images, labels, examples)
     inputs, how = as_inputs(own, kept, mean, std)
     if bool((inputs == inputs[:1]).all()):
@@ -243,7 +245,7 @@ def measure(
         rows: list[tuple[str, str, str, str, float]] = []
         for place, (name, make) in enumerate(networks):
             look = held.pop(name) if name in held else make()
-            rows += _taken(name, look, compared, names, classes is not None, costs if name == "own" else None)
+            rows += _taken(name, look, compared, names, classes, costs if name == "own" else None)
             if name == "own":
                 found, edges, joined = _neurons(look, names, classes, seed)
                 below = _never_above_0(look, names)
@@ -271,6 +273,7 @@ def measure(
             "inputs": how,
             "classes": 0 if classes is None else len(np.unique(classes)),
             "accuracy": accuracy,
+            "unscored": _unscored(classes, outputs),
             "outputs": outputs,
             "left_out": left_out,
             "twins": sum(name.startswith("untrained") for name, _ in networks),
@@ -399,9 +402,26 @@ def _outputs(model: nn.Module, inputs: torch.Tensor) -> np.ndarray | None:
 
 def _accuracy(look: AnyLook, classes: np.ndarray | None) -> float | None:
     """Share of images whose largest output is at their label, where there are as many outputs as classes or more."""
-    if classes is None or look.logits.shape[1] <= classes.max():
-        return None
-    return float((look.predicted == classes).mean())
+    return float((look.predicted == classes).mean()) if _is_scored(classes, look.logits.shape[1]) else None
+
+
+def _is_scored(classes: np.ndarray | None, outputs: int) -> bool:
+    """Whether labels number the outputs."""
+    return classes is not None and int(classes.max()) < outputs
+
+
+def _unscored(classes: np.ndarray | None, outputs: int | None) -> str:
+    """Why there is no accuracy, though there are labels and more than one output."""
+    if classes is None or outputs is None or outputs < 2 or _is_scored(classes, outputs):
+        return ""
+    return f"labels go up to {int(classes.max())}, and the outputs are numbered from 0 to {outputs - 1}"
+
+
+def _require_finite(model: nn.Module) -> None:
+    """Refuse weights that are NaN or infinite, which the layers after them would be blamed for."""
+    for name, weights in model.named_parameters():
+        if weights.is_floating_point() and (bad := int((~torch.isfinite(weights)).sum())):
+            raise ValueError(f"model holds {bad} NaN or infinite weights in {name!r}; was its training sound?")
 
 
 def _halves(look: AnyLook) -> Iterator[tuple[str, AnyLook]]:
@@ -436,7 +456,7 @@ def _taken(
     look: AnyLook,
     compared: dict[int, int],
     names: list[str],
-    labelled: bool,
+    classes: np.ndarray | None,
     costs: dict[str, tuple[float, float]] | None,
 ) -> list[tuple[str, str, str, str, float]]:
     """Everything of one network: rows of (network, layer, part, measure, value)."""
@@ -446,7 +466,7 @@ def _taken(
             own = replace(seen, neurons=compared[0]) if number == 0 else seen.of_layer(number, compared[number])
             layer = WHOLE if number == 0 else names[number - 1]
             values, narrow = _counts(own), _narrow(own) if number == 0 else own
-            for one in _entries(labelled, seen.logits.shape[1] > 1, number == 0):
+            for one in _entries(classes, seen.logits.shape[1], number == 0):
                 timed = costs is not None and number == 0 and part == "whole"
                 at = narrow if {one.name, one.family} & set(ON_SOME) else own
                 values |= _with_cost(one, at, costs) if timed else _safely(one, at)
@@ -459,12 +479,14 @@ def _counts(look: AnyLook) -> dict[str, float]:
     return {"neurons": float(len(look.layers)), "active": active, "compared": float(look.neurons)}
 
 
-def _entries(labelled: bool, predicts: bool, whole: bool) -> list[Candidate]:
+def _entries(classes: np.ndarray | None, outputs: int, whole: bool) -> list[Candidate]:
     """Entries of the registry that can be taken here."""
     found = [one for one in CANDIDATES if one.needs != "training" and not one.costly and one.name not in LEFT_OUT]
-    if not labelled:
+    if classes is None:
         found = [one for one in found if one.needs != "labels" or one.name == "graph"]
-    if not predicts:
+    if not _is_scored(classes, outputs):
+        found = [one for one in found if one.name != "accuracy"]
+    if outputs < 2:
         found = [one for one in found if one.family != "outputs"]
     return [one for one in found if whole or one.name in PER_LAYER]
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from nbutils.capturing.proposals import RECURRENT
 from nbutils.drawing.display import INK, Html, callout, figure_style, fold, format_number, show_table
 from nbutils.drawing.palette import COMMUNITIES, GREY, NOTHING, SUBJECT, UNTRAINED
-from nbutils.own.measure import COUNTS, FEWEST, MEASURED, WHOLE, Measured, measure
+from nbutils.own.measure import COUNTS, FEW, FEWEST, MEASURED, WHOLE, Measured, measure
 from nbutils.pages.answering import open_all, open_kind
 from nbutils.pages.portraits import pulled_layout
 from nbutils.pages.speed import costs_of_measuring, read_figures
@@ -138,12 +138,16 @@ def show_found(found: Measured) -> Html:
         less = excess["word"] == "below"
         title = f"This network's communities are {'less than' if less else 'not shown to be more than'} {REFERENCES}"
         text += f"{beside}; luck alone makes one network in {about['twins'] + 2} the lowest." if less else f"{beside}."
+    if about["images"] < FEW:
+        text += f" Of fewer than {FEW} images halves differ by more than networks do: give more."
     if left_out := about.get("left_out"):
         text += f" Left out, for they could not be measured: {', '.join(left_out)}."
     accuracy = "" if about["accuracy"] is None else f" Accuracy on these images: {about['accuracy']:.3f}."
-    if accuracy and about.get("outputs", about["classes"]) > about["classes"]:
+    if about.get("unscored"):
+        accuracy = f" No accuracy: {about['unscored']}."
+    if about["accuracy"] is not None and about.get("outputs", about["classes"]) > about["classes"]:
         accuracy += f" It has {about['outputs']:,} outputs, the labels {about['classes']} classes: are they the same?"
-    if accuracy and about.get("weights") and about["inputs"].startswith(GUESSED):
+    if about["accuracy"] is not None and about.get("weights") and about["inputs"].startswith(GUESSED):
         accuracy += f" Inputs were {GUESSED}: if training prepared them otherwise, give --mean and --std."
     return callout(title, f"{text}{accuracy}", "supported" if excess["word"] == "above" else "inconclusive")
 

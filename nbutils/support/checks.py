@@ -110,7 +110,8 @@ def as_mask(mask: Any, length: int, name: str) -> np.ndarray:
 def _as_truth(array: np.ndarray, name: str, hint: str = "") -> np.ndarray:
     if array.dtype != bool:
         if not np.isin(array, (0, 1)).all():
-            raise ValueError(f"{name} must be boolean (or 0 and 1){hint}")
+            other = array[~np.isin(array, (0, 1))].flat[0]
+            raise ValueError(f"{name} must be boolean (or 0 and 1), received {other}{hint}")
         array = array.astype(bool)
     return array
 
@@ -162,8 +163,10 @@ def as_table(values: Any, name: str, shape: str) -> np.ndarray:
 
 def _as_finite(values: Any, name: str, dimensions: int, wanted: str) -> np.ndarray:
     array = as_numpy(values, name).astype(np.float64, copy=False)
-    if array.ndim != dimensions or not np.isfinite(array).all():
+    if array.ndim != dimensions:
         raise ValueError(f"{name} must be {wanted}, received shape {array.shape}")
+    if bad := int((~np.isfinite(array)).sum()):
+        raise ValueError(f"{name} must be {wanted}, received {bad} NaN or infinite values in shape {array.shape}")
     if (largest := np.abs(array).max(initial=0)) > LARGEST:
         raise ValueError(f"{name} must lie within {LARGEST:g} of 0, received {largest:g}; use another unit")
     return array

@@ -84,7 +84,7 @@ def test_loaders_and_watch_are_no_way_around():
     with pytest.raises(ValueError, match="beside other examples"):
         capture_activations(model, DataLoader(x, batch_size=5))
     with pytest.raises(ValueError, match="beside other examples"):
-        Watch(model, x, spec=MeasureSpec(seeds=1)).snapshot()
+        Watch(model, x, layers="*", spec=MeasureSpec(seeds=1)).snapshot()
 
 
 def test_what_is_asked_to_look_at_one_pass_does():

@@ -103,7 +103,7 @@ def test_three_dimensions_of_an_unknown_kind_are_asked_about():
     with pytest.raises(ValueError, match="layout="), count_cofiring(model):
         model(x)
     with pytest.raises(ValueError, match="layout="):
-        Watch(model, x).snapshot()
+        Watch(model, x, layers="*").snapshot()
     expected = torch.relu(model[0](x)).detach()
     for layout in ("channels-first", {"1": "channels-first"}):
         assert captured(model, x, layout=layout)["1"] == by_hand(expected, (2,))
@@ -134,7 +134,7 @@ def test_bad_layouts_are_named_at_once(layout, message):
     with pytest.raises(ValueError, match=message):
         captured(model, x, layout=layout)
     with pytest.raises(ValueError, match=message):
-        Watch(model, x, layout=layout)
+        Watch(model, x, layers="*", layout=layout)
     with pytest.raises(ValueError, match=message), count_cofiring(model, layout=layout):
         pass
 

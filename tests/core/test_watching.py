@@ -442,3 +442,12 @@ def test_a_batch_whose_dimensions_cannot_be_told_apart_is_refused():
     sentence = r"layer 'linear' gave shape \(6, 6\) for a batch of 6 examples; which dimension holds them is not clear"
     with count_cofiring(net), pytest.raises(ValueError, match=sentence):
         net(torch.randn(6, 6))
+
+
+def test_a_watch_takes_what_is_proposed():
+    """Neither what goes into an activation function nor what the network returns."""
+    inputs = torch.randn(60, 6)
+    net = nn.Sequential(nn.Linear(6, 20), nn.ReLU(), nn.Linear(20, 15), nn.ReLU(), nn.Linear(15, 3))
+    watch = Watch(net, inputs)
+    assert watch.layers == ["1", "3"]
+    assert watch.snapshot()["modularity"] == Watch(net, inputs, layers="1 3").snapshot()["modularity"]

@@ -516,3 +516,25 @@ def test_outputs_that_are_not_the_classes_are_told(tmp_path, monkeypatch, capsys
     options = ["measure", "--model", "mine.py:build", "--data", "digits", "--images", "60", "--twins", "1", "--no-page"]
     assert main(options) == 0
     assert "The network has 12 outputs, the labels 10 classes: are they the same?" in capsys.readouterr().out
+
+
+def test_labels_that_do_not_number_the_outputs_give_no_accuracy():
+    """A network that is right about every image, under labels from 0 and from 1."""
+    model, images = nn.Sequential(nn.Linear(6, 40), nn.ReLU(), nn.Linear(40, 3)), torch.randn(120, 6)
+    right = model(images).argmax(dim=1).numpy()
+    found = {start: nb.measure(model, images, right + start, twins=1, examples=120) for start in (0, 1)}
+    assert found[0].about["accuracy"] == 1
+    assert found[0].about["unscored"] == ""
+    assert found[1].about["accuracy"] is None
+    assert found[1].about["unscored"] == "labels go up to 3, and the outputs are numbered from 0 to 2"
+    assert "probe_accuracy" in set(found[0].table["measure"])
+    assert "probe_accuracy" not in set(found[1].table["measure"])
+    assert "linear_probe" in set(found[1].table["measure"])
+
+
+def test_weights_that_are_no_numbers_are_named():
+    model = nn.Sequential(nn.Linear(6, 40), nn.ReLU(), nn.Linear(40, 3))
+    with torch.no_grad():
+        model[2].weight[1, :5] = float("nan")
+    with pytest.raises(ValueError, match=r"model holds 5 NaN or infinite weights in '2\.weight'"):
+        nb.measure(model, torch.randn(50, 6), twins=1)
