@@ -679,9 +679,12 @@ def decisions(boards: pd.DataFrame, least: float) -> pd.DataFrame:
 
 
 def memory() -> pd.Series:
-    """MiB that each measure took on one network, by what pages call it, as `python -m benchmarks.costs` wrote them."""
+    """MiB that each measure took on one network, by what pages call it, as `python -m benchmarks.costs` wrote them.
+
+    NaN for a measure that was added since.
+    """
     told = json.loads((project_folder(SECOND) / SECOND / "memory.json").read_text("utf-8"))["mebibytes"]
-    return pd.Series({title: told[one.name] for one in CANDIDATES for title in one.columns.values()})
+    return pd.Series({title: told.get(one.name, np.nan) for one in CANDIDATES for title in one.columns.values()})
 
 
 def refuted(studies: Sequence[Found]) -> pd.DataFrame:

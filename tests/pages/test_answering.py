@@ -197,7 +197,7 @@ def test_practical_tasks_of_one_data_set_and_of_two():
 def test_every_measure_has_its_memory():
     found_memory = memory()
     assert set(found_memory.index) == {title for one in CANDIDATES for title in one.columns.values()}
-    assert (found_memory >= 0).all()
+    assert (found_memory >= 0).all(), "run python -m benchmarks.costs"
     assert (found_memory > 1).mean() > 0.5
 
 
