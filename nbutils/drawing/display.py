@@ -135,12 +135,8 @@ def _svg(figure: Figure, caption: str, alt: str, min_width: float) -> str:
 
 def download_link(values: str, caption: str) -> str:
     """A link that saves the values of a figure; they travel inside the page, many of them packed."""
-    name, kind, words = (
-        re.sub(r"\W+", "-", caption.lower())[:40].strip("-") or "figure",
-        "text/csv;charset=utf-8",
-        "CSV",
-    )
-    inside, file = values.encode(), f"{name}.csv"
+    name = re.sub(r"\W+", "-", caption.lower())[:40].strip("-") or "figure"
+    inside, file, kind, words = values.encode(), f"{name}.csv", "text/csv;charset=utf-8", "CSV"
     if len(inside) > MOST_PLAIN:
         inside, file, kind, words = gzip.compress(inside, mtime=0), f"{file}.gz", "application/gzip", "CSV, gzip"
     link = f'download="{file}" href="data:{kind};base64,{base64.b64encode(inside).decode()}"'

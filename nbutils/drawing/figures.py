@@ -85,8 +85,6 @@ def readable_width(figure: Figure) -> float:
         >>> readable_width(figure)  # 8 inches of 72 points, each 9 / 8 pixels
         648.0
     """
-    if not is_lettered(figure):
-        return 0.0
     sizes = [text.get_fontsize() for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
     return float(LEAST_PIXELS * 72 * figure.get_figwidth() / min(sizes, default=np.inf))
 
