@@ -278,6 +278,7 @@ def add_experiment_command(commands: argparse._SubParsersAction) -> None:
         "class that they prefer) and partitions (groups found in other ways), with a row for each set; class-losses "
         "(what every class loses with a community), with a row for each class; "
         "pruning (weights removed by several rules, and the rest trained further), with a row for each state; "
+        "left-over (what is left over within classes), with a row for each network before or after training; "
         "planted (tasks whose modules are known), with a row for each construction; sparse, sparse-places and "
         "sparse-full (units that may stand for motifs), with a row for each look; sparse-density (density imposed on "
         "maps that stay as they are), with a row for each density. The table is written "
@@ -285,7 +286,7 @@ def add_experiment_command(commands: argparse._SubParsersAction) -> None:
     )
     known = (
         "conditions, cause, early, lesions, pushed, noisy-lesions, class-groups, class-losses, partitions, pruning, "
-        "planted, sparse, sparse-places, sparse-density or sparse-full"
+        "left-over, planted, sparse, sparse-places, sparse-density or sparse-full"
     )
     experiment.add_argument("experiment", help=known)
     experiment.add_argument("--datasets", nargs="+", metavar="NAME", help="default: those of the book")
@@ -312,7 +313,8 @@ def _experiment(options: argparse.Namespace) -> int:
         return 0
     options.into.mkdir(parents=True, exist_ok=True)
     with Reporter(jobs, what="networks") as progress:
-        table = compute_cases(trials, path, experiment.rows, jobs, progress, experiment_trials(options.experiment))
+        whole = experiment_trials(options.experiment)
+        table = compute_cases(trials, path, experiment.rows, jobs, progress, whole, experiment.together)
     first = table.drop_duplicates("settings")  # a network as it was trained, before its other states
     failed, degenerate = int((first["reason"] != "").sum()), int((first["degenerate"] == 1).sum())
     print(f"Table: {path}: {len(first)} networks, {failed} failed, {degenerate} degenerate.")

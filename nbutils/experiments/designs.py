@@ -13,6 +13,7 @@ from typing import Any
 from nbutils.experiments.causes import cause_rows, cause_trials
 from nbutils.experiments.conditions import condition_trials
 from nbutils.experiments.early import early_rows, early_seconds, early_trials
+from nbutils.experiments.left_over import left_rows, left_seconds, left_trials
 from nbutils.experiments.lesions import (
     class_group_trials,
     lesion_seconds,
@@ -51,11 +52,13 @@ class Experiment:
         trials: its networks, from names of data sets (None takes those of the book) and a number of seeds.
         rows: the rows of a network in the experiment's table; one, if it is measured once.
         seconds: about how long some networks take on one processor.
+        together: whether networks that are alike are trained side by side.
     """
 
     trials: Callable[..., list[Case]]
     rows: Rows = trial_rows
     seconds: Callable[[Sequence[Any]], float] = trial_seconds
+    together: bool = False
 
 
 EXPERIMENTS: Mapping[str, Experiment] = {
@@ -69,6 +72,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "class-losses": Experiment(lesion_trials, class_loss_rows, lesion_seconds),
     "partitions": Experiment(partition_trials, partition_rows, partition_seconds),
     "pruning": Experiment(pruning_trials, pruning_rows, pruning_seconds),
+    "left-over": Experiment(left_trials, left_rows, left_seconds, together=True),
     "planted": Experiment(planted_cases, planted_rows, planted_seconds),
     "sparse": Experiment(sparse_cases, sparse_rows, sparse_seconds),
     "sparse-places": Experiment(parted_cases, sparse_rows, sparse_seconds),

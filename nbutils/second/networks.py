@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from nbutils.data.datasets import label_noise, load_dataset, probe_halves
 from nbutils.entropy import active_entropy, block_entropy
 from nbutils.graphs import activation_pattern_graph
 from nbutils.measures import MeasureSpec, measure_matched
-from nbutils.runs.models import hidden_widths, parameter_count, stack_size
+from nbutils.runs.models import hidden_widths
 from nbutils.runs.run import Run, run_address, run_once, run_together
 from nbutils.runs.spec import RunSpec
 from nbutils.second.candidates import CANDIDATES, Candidate
@@ -30,7 +30,7 @@ from nbutils.second.questions import PROTOCOL
 from nbutils.second.zoo import LEAST_IMAGES, ZOOS, Member, zoo_members
 from nbutils.study.extras import extra, extra_code
 from nbutils.study.results import CONDITIONS, NOISE_LEVELS, run_rows
-from nbutils.study.study import run_stacks
+from nbutils.study.study import run_stacks, stacks
 from nbutils.support.checks import shown
 from nbutils.support.code import code_digest
 from nbutils.support.files import is_file, read_parquet, replace_file
@@ -265,21 +265,7 @@ def compute(
         RuntimeError: a stack of networks was cut off three times; what finished is kept.
     """
     missing, jobs = [one for one in networks if not is_done(one)], jobs or default_jobs()
-    return run_stacks(_train_and_measure, list(_stacks(missing, jobs)), jobs, __name__, progress, save)
-
-
-def _stacks(networks: Iterable[Network], jobs: int) -> Iterator[tuple[Network, ...]]:
-    """Networks that are alike, those that take about as many steps together."""
-    alike: dict[RunSpec, list[Network]] = defaultdict(list)
-    for network in networks:
-        alike[network.run.alike()].append(network)
-    for spec, group in alike.items():
-        data = load_dataset(spec.dataset)
-        parameters = parameter_count(spec.model, data.image_shape, len(data.classes))
-        most = 1 if spec.alone else stack_size(parameters, spec.device)
-        size = min(most, -(-len(group) // jobs))
-        group.sort(key=lambda one: -one.run.epochs * (one.run.examples or len(data.train_labels)))
-        yield from (tuple(group[start : start + size]) for start in range(0, len(group), size))
+    return run_stacks(_train_and_measure, stacks(missing, jobs), jobs, __name__, progress, save)
 
 
 def _train_and_measure(stack: Sequence[Network]) -> None:

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from nbutils.study.study import run_stacks
+from nbutils.runs.run import run_together
+from nbutils.study.study import run_stacks, stacks
 from nbutils.support.code import code_digest
 from nbutils.support.files import is_file, read_parquet, replace_file
 from nbutils.support.machine import default_jobs
@@ -85,6 +86,7 @@ def compute_cases(
     jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     design: Sequence[Case] = (),
+    together: bool = False,
 ) -> pd.DataFrame:
     """Make what a table lacks, and write it as cases finish.
 
@@ -95,6 +97,7 @@ def compute_cases(
         jobs: processes; None means one per core.
         progress: called with (finished, missing).
         design: the whole of which cases are some.
+        together: whether cases have the parameters of a `run`, and networks that are alike are trained side by side.
 
     Returns:
         The table, in the order of the design, then of cases.
@@ -109,12 +112,16 @@ def compute_cases(
         raise ValueError(
             f"{path} holds {len(foreign)} networks that are no part of this experiment; write into another folder"
         )
-    work, save = partial(_make, rows), partial(_write, whole, missing, path, rows)
-    run_stacks(work, [(one,) for one in missing], jobs or default_jobs(), rows.__module__, progress, save)
+    work, save = partial(_make, rows, together), partial(_write, whole, missing, path, rows)
+    jobs = jobs or default_jobs()
+    parts = stacks(missing, jobs) if together else [(one,) for one in missing]
+    run_stacks(work, parts, jobs, rows.__module__, progress, save)
     return read_cases(path)
 
 
-def _make(rows: Rows, stack: Sequence[Case]) -> None:
+def _make(rows: Rows, together: bool, stack: Sequence[Any]) -> None:
+    if together:
+        run_together([case.run for case in stack])
     for case in stack:
         kept_rows(case, rows)
 

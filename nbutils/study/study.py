@@ -220,15 +220,19 @@ def run_stacks(
     return missing
 
 
-def stacks(tasks: Sequence[Task], jobs: int) -> list[tuple[Task, ...]]:
+def stacks(tasks: Sequence[Any], jobs: int) -> list[tuple[Any, ...]]:
     """Tasks whose networks are trained side by side: small networks of one kind, shared evenly among the jobs.
+
+    Args:
+        tasks: anything with the parameters of a `run`; those that take about as many steps come together.
+        jobs: processes.
 
     Examples:
         >>> tasks = Study(seeds=10, model="mlp:8").tasks()
         >>> [len(stack) for stack in stacks(tasks, jobs=2)], [len(stack) for stack in stacks(tasks[:6], jobs=2)]
         ([5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5], [3, 3])
     """
-    alike: dict[RunSpec, list[Task]] = defaultdict(list)
+    alike: dict[RunSpec, list[Any]] = defaultdict(list)
     for task in tasks:
         alike[task.run.alike()].append(task)
     found = []
@@ -236,6 +240,7 @@ def stacks(tasks: Sequence[Task], jobs: int) -> list[tuple[Task, ...]]:
         data = load_dataset(spec.dataset)
         parameters = parameter_count(spec.model, data.image_shape, len(data.classes))
         size = 1 if spec.alone else min(stack_size(parameters, spec.device), -(-len(group) // jobs))
+        group.sort(key=lambda task: -task.run.epochs * (task.run.examples or len(data.train_labels)))
         found += [tuple(group[start : start + size]) for start in range(0, len(group), size)]
     return found
 

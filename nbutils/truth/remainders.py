@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from nbutils.communities import LEAST, detect_communities
 from nbutils.graphs import graph_from_counts
-from nbutils.support.checks import as_fired, as_labels, as_rng
+from nbutils.nulls import within_class_null
+from nbutils.support.checks import as_count, as_fired, as_labels, as_rng
 
-__all__ = ["conditional_graph", "joint_cells", "plant_cofiring", "rates_in_cells"]
+__all__ = ["conditional_graph", "joint_cells", "left_over", "plant_cofiring", "rates_in_cells"]
 
 DIGITS = 5  # decimals of weights: what differs beyond is rounding
 
@@ -70,6 +72,57 @@ def conditional_graph(fired: Any, cells: Any, density: float = 0.05) -> sp.csr_a
     weights = np.divide(together, both, out=np.zeros_like(together), where=both > 1e-6)
     weights = np.round(np.maximum(weights, 0), DIGITS)
     return graph_from_counts(np.maximum(weights, weights.T), density)
+
+
+def left_over(
+    fired: Any,
+    cells: Any,
+    rng: np.random.Generator | int,
+    neurons: int | None = None,
+    density: float = 0.05,
+    draws: int = 20,
+) -> dict[str, float]:
+    """Modularity of what is left over within classes, and how much more it is than chance makes of the same rates.
+
+    left = Q(:func:`conditional_graph` of F) - Q(the same of F shuffled within cells): 0 where neurons have no more in
+    common than their preference for classes, whichever classes a group prefers.
+
+    Args:
+        fired: activation pattern matrix, shape (pictures, neurons), boolean.
+        cells: cell per picture, such as true x predicted class, shape (pictures,), integers.
+        rng: source of randomness: a generator, or a seed.
+        neurons: how many of the neurons that fire are drawn, for graphs of one size; None takes all of them, once.
+        density: share of their pairs that are edges.
+        draws: how often neurons are drawn, each with a shuffle of its own; everything is averaged over them.
+
+    Returns:
+        `conditional` (Q of the graph), `left`, and `groups` (communities of at least three neurons).
+
+    Raises:
+        ValueError: shapes disagree, `fired` is not boolean, fewer neurons fire than are to be drawn, or a number is out
+            of range.
+
+    Examples:
+        >>> rng = np.random.default_rng(0)
+        >>> cells, alike = np.repeat([0, 1], 100), rng.random((200, 3)) < 0.3
+        >>> fired = np.repeat(alike, 10, axis=1)  # three groups of ten that fire together in either class
+        >>> found = left_over(fired, cells, rng, density=0.3)
+        >>> found["groups"], round(found["conditional"], 2), found["left"] > 0.3
+        (3.0, 0.67, True)
+    """
+    matrix, source, draws = as_fired(fired), as_rng(rng), as_count(draws, "draws")
+    own, groups = matrix[:, matrix.any(axis=0)], as_labels(cells, len(matrix), "cells")
+    size = own.shape[1] if neurons is None else as_count(neurons, "neurons")
+    if size > own.shape[1]:
+        raise ValueError(f"neurons must be at most the number of active neurons, {own.shape[1]}, received {size}")
+    found = []
+    for _ in range(1 if size == own.shape[1] else draws):
+        part = own[:, np.sort(source.choice(own.shape[1], size, replace=False))]
+        graphs = [conditional_graph(one, groups, density) for one in (part, within_class_null(part, groups, source))]
+        seen, null = (detect_communities(graph, seeds=1) for graph in graphs)
+        members = np.bincount(seen.labels[seen.labels >= 0], minlength=1)
+        found.append((seen.modularity, seen.modularity - null.modularity, (members >= LEAST).sum()))
+    return dict(zip(("conditional", "left", "groups"), np.mean(found, axis=0).tolist(), strict=True))
 
 
 def plant_cofiring(fired: Any, cells: Any, modules: Any, strength: float, rng: np.random.Generator | int) -> np.ndarray:

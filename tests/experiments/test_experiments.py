@@ -106,6 +106,7 @@ def test_an_experiment_is_known_by_name():
         "class-losses",
         "partitions",
         "pruning",
+        "left-over",
         "planted",
         "sparse",
         "sparse-places",
