@@ -30,6 +30,7 @@ __all__ = [
     "WAITING",
     "answer_table",
     "at_equal_training",
+    "by_products",
     "changes_from_none",
     "control_effects",
     "farthest_at_equal_accuracy",
@@ -250,27 +251,54 @@ def farthest_at_equal_accuracy(table: pd.DataFrame, rules: CauseRules = CAUSE_RU
         One row per data set, label condition, pushed measure and direction: `dose` (NaN: there is none), `networks`,
         mean of the measure `before` and `after`, `effect` on accuracy with `low` and `high`.
     """
-    rows, level = [], 1 - (1 - rules.level) / (len(PUSHED) * len(COEFFICIENTS))
+    rows = []
     for key, part in sound_trials(table).groupby(GROUP, sort=False):
         doses = dose_table(part)
         for name in PUSHED:
-            rows += [(*key, name, way, *_farthest(doses, name, way, level, rules)) for way in DIRECTIONS]
+            rows += [(*key, name, way, *_farthest(doses, name, way, rules)) for way in DIRECTIONS]
     names = ["penalty", "direction", "dose", "networks", "before", "after", "effect", "low", "high"]
     return pd.DataFrame(rows, columns=[*GROUP, *names])
 
 
-def _farthest(doses: pd.DataFrame, penalty: str, direction: str, level: float, rules: CauseRules) -> Sequence[float]:
+def _farthest(doses: pd.DataFrame, penalty: str, direction: str, rules: CauseRules) -> Sequence[float]:
     column, sign, found = PUSHED[penalty][0], DIRECTIONS[direction], []
     none = doses[(doses["condition"] == penalty) & (doses["dose"] == 0)].set_index("seed")[column]
     for dose in (one for one in COEFFICIENTS if sign * one > 0):
         effect, moved = (differences_at(doses, penalty, dose, name) for name in ("accuracy", column))
         if min(len(effect), len(moved)) < rules.least or sign * moved.mean() <= 0:
             continue
-        _, (low, high) = equivalence_test(effect.to_numpy(), rules.bound, level)
+        low, high = _corrected(effect.to_numpy(), rules)
         if -rules.bound < low <= high < rules.bound:
             before = none[moved.index].mean()
             found.append((dose, len(effect), before, before + moved.mean(), effect.mean(), low, high))
     return max(found, key=lambda row: sign * (row[3] - row[2]), default=(np.nan, 0, *[np.nan] * 5))
+
+
+def _corrected(effect: np.ndarray, rules: CauseRules) -> tuple[float, float]:
+    """Interval of equivalence at a level that is corrected for all doses of all pushed measures."""
+    level = 1 - (1 - rules.level) / (len(PUSHED) * len(COEFFICIENTS))
+    return equivalence_test(effect, rules.bound, level)[1]
+
+
+def by_products(table: pd.DataFrame, verdicts: pd.DataFrame, rules: CauseRules = CAUSE_RULES) -> pd.DataFrame:
+    """Which by-products stay ones if their tests of equivalence are corrected as in `farthest_at_equal_accuracy`.
+
+    Args:
+        table: of the experiment *cause*.
+        verdicts: see :func:`verdicts_so_far`.
+        rules: bound of equivalence, and level.
+
+    Returns:
+        One row per data set, label condition and pushed measure called a by-product: `stays`, whether both directions
+        are equivalent after the correction.
+    """
+    parts, rows = dict(list(sound_trials(table).groupby(GROUP))), []
+    for key, both in verdicts[verdicts["verdict"] == "a by-product"].groupby([*GROUP, "penalty"], sort=False):
+        doses = dose_table(parts[key[:2]])
+        effects = [differences_at(doses, key[2], dose, "accuracy") for dose in both["dose"]]
+        ends = np.array([_corrected(effect.to_numpy(), rules) for effect in effects])
+        rows.append((*key, bool((np.abs(ends) < rules.bound).all())))
+    return pd.DataFrame(rows, columns=[*GROUP, "penalty", "stays"])
 
 
 def spans(far: pd.DataFrame, where: Mapping[tuple[str, str], str], penalty: str = "modularity") -> str:

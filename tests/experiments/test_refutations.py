@@ -1,16 +1,19 @@
 """What one asks of the causal table to refute its answer, on simulated truth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from nbutils.experiments.causes import PUSHED, cause_verdicts
+from nbutils.experiments.causes import CAUSE_RULES, PUSHED, cause_verdicts
 from nbutils.experiments.elsewhere import CHOICES
 from nbutils.experiments.refutations import (
     SEEN,
     WAITING,
     answer_table,
     at_equal_training,
+    by_products,
     changes_from_none,
     control_effects,
     farthest_at_equal_accuracy,
@@ -143,6 +146,22 @@ def test_doses_that_are_merely_not_significant_are_not_equal(cause_world):
     noise = np.random.default_rng(0).normal(0, 0.05, len(table))
     far = farthest_at_equal_accuracy(table.assign(accuracy=table["accuracy"] + noise))
     assert far["dose"].isna().all()
+
+
+def test_a_by_product_stays_only_where_its_equivalence_survives_the_correction(cause_world):
+    calm = cause_world()
+    kept = by_products(calm, verdicts_so_far(calm))
+    assert set(zip(kept["labels"], kept["penalty"], strict=True)) == {
+        (k, p) for k in ("true", "mixed:0.4") for p in PUSHED
+    }
+    assert kept["stays"].all()
+    noise = np.random.default_rng(0).normal(0, 0.006, len(calm))
+    restless = calm.assign(accuracy=calm["accuracy"] + noise)
+    kept = by_products(restless, verdicts_so_far(restless))
+    assert len(kept) >= 3
+    assert not kept["stays"].all()
+    wide = by_products(restless, verdicts_so_far(restless), replace(CAUSE_RULES, bound=0.1))
+    assert wide["stays"].all()
 
 
 @pytest.mark.parametrize("seen", [1.0, 0.6, 0.0])
