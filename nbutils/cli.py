@@ -908,6 +908,7 @@ def _pages(options: argparse.Namespace) -> int:
 def _glance(options: argparse.Namespace) -> int:
     from nbutils.pages.answering import open_all
     from nbutils.pages.landing import check_place, write_answer, write_glance
+    from nbutils.pages.left_over import open_left
     from nbutils.pages.own_network import write_ranges
     from nbutils.pages.publish import committed_studies
     from nbutils.study.archive import RESULTS, has_tables, read_archive
@@ -923,7 +924,8 @@ def _glance(options: argparse.Namespace) -> int:
         with Reporter(options.jobs or default_jobs()) as progress:
             results.append(study.compute(options.jobs, progress))
     write_glance(root, results, collect_evidence(results))
-    write_answer(root, open_all())
+    found = open_all()
+    write_answer(root, found, open_left(found)[1])
     write_ranges(root)
     return 0
 

@@ -11,11 +11,11 @@ import pandas as pd
 
 from nbutils.evaluation.words import equivalence_test, judge, t_interval
 from nbutils.experiments.effects import estimate_of, holm_adjusted, paired_p_value, sound_trials
-from nbutils.experiments.elsewhere import modularity_elsewhere
 from nbutils.experiments.trials import Trial, measured, trial_facts
 from nbutils.runs.looks import look_at
 from nbutils.runs.run import run_once
 from nbutils.runs.spec import RunSpec
+from nbutils.second.elsewhere import modularity_elsewhere
 from nbutils.support.provenance import digest_of
 
 __all__ = [

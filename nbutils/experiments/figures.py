@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
 from nbutils.drawing.display import figure_style
-from nbutils.drawing.palette import LINE, MEASURES, NOTHING, PENALTIES, RULES, SPARSITY, SUBJECT
+from nbutils.drawing.palette import LINE, MEASURES, NOTHING, PENALTIES, RULES, SPARSITY, SUBJECT, UNTRAINED
 from nbutils.evaluation.words import t_interval
 from nbutils.experiments.early import ASKED, EARLY_RULES
 from nbutils.experiments.leads import half_way_steps, lagged_correlations, series_of
@@ -28,6 +28,7 @@ __all__ = [
     "early_figure",
     "effects_figure",
     "leads_figure",
+    "left_figure",
     "motif_density_figure",
     "motif_errors_figure",
     "pruning_figure",
@@ -60,6 +61,43 @@ def effects_figure(effects: pd.DataFrame, columns: Sequence[str]) -> Figure:
             ax.set(yticks=range(len(rows)), yticklabels=titles)
             ax.tick_params(labelsize=8)
         axes[0][0].set_ylim(len(rows) - 0.4, -0.6)
+        plt.close(fig)
+    return fig
+
+
+def left_figure(runs: pd.DataFrame, zoos: Mapping[str, pd.DataFrame], threshold: float) -> Figure:
+    """What is left over within classes: before and after training on every data set, and over the networks of zoos.
+
+    Args:
+        runs: one row per network and state: `title` of the data set, `epoch` and `left`.
+        zoos: title of a data set -> one row per network, `left` and `accuracy`.
+        threshold: of the first question, drawn as a line.
+    """
+    titles = list(dict.fromkeys(runs["title"]))
+    with figure_style():
+        widths = [1.7] + [1.0] * len(zoos)
+        size = (WIDTH, 2.9)
+        fig, axes = plt.subplots(1, len(widths), figsize=size, squeeze=False, width_ratios=widths)
+        ax, *others = axes[0]
+        for name, colour, shift, state in (("before", UNTRAINED, 0.15, False), ("after", SUBJECT, -0.15, True)):
+            own = runs[(runs["epoch"] > 0) == state]
+            ax.scatter([], [], color=colour, s=14, label=f"{name} training")
+            for row, title in enumerate(titles):
+                values = own.loc[own["title"] == title, "left"].dropna().to_numpy()
+                ax.scatter(values, np.full(len(values), row - shift), color=colour, s=8, alpha=0.6, lw=0)
+                ax.hlines(row - shift, *t_interval(values), color=colour, lw=2)
+        ax.axvline(threshold, color=LINE, lw=0.8, ls="--")
+        ax.set(yticks=range(len(titles)), yticklabels=titles, xlabel="left over", ylim=(len(titles) - 0.5, -0.5))
+        ax.set_xlim(left=min(0, ax.get_xlim()[0]))
+        ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=2, frameon=False)
+        for panel, (title, own) in zip(others, zoos.items(), strict=True):
+            panel.scatter(own["left"], own["accuracy"], color=SUBJECT, s=6, alpha=0.5, lw=0)
+            panel.set(xlabel="left over", title=title)
+            panel.title.set_fontsize(9)
+        for panel in axes[0]:
+            panel.tick_params(labelsize=8)
+        if others:
+            others[0].set_ylabel("test accuracy", fontsize=9)
         plt.close(fig)
     return fig
 

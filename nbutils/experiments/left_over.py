@@ -25,7 +25,7 @@ from nbutils.runs.looks import Look, look_at
 from nbutils.runs.models import hidden_widths
 from nbutils.runs.run import run_once
 from nbutils.runs.spec import RunSpec
-from nbutils.second.answers import Answer, answer_one
+from nbutils.second.answers import Answer, answer_one, sound, values_of
 from nbutils.second.networks import PARTS, Tables, settings_digest
 from nbutils.second.questions import PROTOCOL, Question
 from nbutils.second.zoo import Member, zoo_members
@@ -35,10 +35,12 @@ from nbutils.truth.remainders import conditional_graph, left_over
 
 __all__ = [
     "LEFT_QUESTIONS",
+    "RUNS",
     "RUNS_ON",
     "ZOOS_ON",
     "left_answers",
     "left_digest",
+    "left_pairs",
     "left_rows",
     "left_seconds",
     "left_tables",
@@ -237,6 +239,22 @@ def left_tables(table: pd.DataFrame, name: str, study: Tables | None = None) -> 
     return Tables(networks, pd.concat(measures, ignore_index=True), pd.DataFrame(), pd.DataFrame())
 
 
+def left_pairs(table: pd.DataFrame, name: str, study: Tables) -> pd.DataFrame:
+    """Sound members of a zoo: what is left over in each, and how well it performs.
+
+    Args:
+        table: of the experiment.
+        name: of a data set, as the second study names it.
+        study: its tables.
+
+    Returns:
+        One row per network: `left`, `accuracy`, `family`.
+    """
+    own = left_tables(table, name, study)
+    rows, _ = sound(own, ZOO)
+    return rows.assign(left=values_of(own, rows, ["left"]).to_numpy())[["left", "accuracy", "family"]]
+
+
 def left_answers(table: pd.DataFrame, studies: Mapping[str, Tables]) -> list[Answer]:
     """All questions about what is left over, answered on every data set.
 
@@ -249,7 +267,8 @@ def left_answers(table: pd.DataFrame, studies: Mapping[str, Tables]) -> list[Ans
         corrects over all of them together.
     """
     tables = {name: left_tables(table, name, study) for name, study in studies.items()}
-    asked = [answer_one(name, own, question) for question in LEFT_QUESTIONS for name, own in tables.items()]
+    there = {name: own for name, own in tables.items() if len(own.networks)}
+    asked = [answer_one(name, own, question) for question in LEFT_QUESTIONS for name, own in there.items()]
     found = [one for one in asked if one is not None]
     adjusted = holm_adjusted(pd.Series([one.amended_p for one in found]))
     return [replace(one, adjusted=p, amended=p) for one, p in zip(found, adjusted, strict=True)]

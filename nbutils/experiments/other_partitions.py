@@ -15,7 +15,6 @@ import pandas as pd
 
 from nbutils.drawing.display import format_number
 from nbutils.experiments.control_sets import clustered, large_communities
-from nbutils.experiments.elsewhere import CHOICES
 from nbutils.experiments.lesions import (
     CLASS_QUESTIONS,
     FULLY_CONNECTED,
@@ -40,6 +39,7 @@ from nbutils.experiments.trials import Trial, trial_seconds
 from nbutils.nulls import within_class_null
 from nbutils.runs.looks import Look, look_at
 from nbutils.runs.run import run_once
+from nbutils.second.elsewhere import CHOICES
 from nbutils.second.questions import PROTOCOL
 from nbutils.support.provenance import digest_of
 

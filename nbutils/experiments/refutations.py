@@ -24,7 +24,7 @@ from nbutils.experiments.causes import (
     dose_table,
 )
 from nbutils.experiments.effects import paired, sound_trials
-from nbutils.experiments.elsewhere import CHOICES
+from nbutils.second.elsewhere import CHOICES
 
 __all__ = [
     "WAITING",
@@ -333,7 +333,7 @@ def moved_elsewhere(
         level: confidence of the intervals.
 
     Returns:
-        For each of them, a row per choice of `nbutils.experiments.elsewhere.CHOICES` and one for that of the
+        For each of them, a row per choice of `nbutils.second.elsewhere.CHOICES` and one for that of the
         verdict: `choice`, `networks`, mean `before`, by how much it `moved` with `low` and `high`.
     """
     columns = {SEEN: column} | {one.title: f"{column}_{name}" for name, one in CHOICES.items()}

@@ -38,25 +38,26 @@ MATRIX = {
 }
 
 
-def answer_text(found: Sequence[Found]) -> str:
+def answer_text(found: Sequence[Found], left: Sequence[Answer] = ()) -> str:
     """Five plain sentences and the matrix in Markdown, markers included.
 
     Args:
         found: what the second study found, data set by data set; only those with a zoo are told of.
+        left: what is left over within classes, see :func:`nbutils.pages.left_over.open_left`.
     """
     studies = [one for one in found if len(one.board)]
     if not studies:
         return "\n".join([START, "", "No data set has been studied yet.", "", END])
-    return "\n".join([START, "", *_sentences(studies), "", *_matrix(studies), "", _source(studies), "", END])
+    return "\n".join([START, "", *_sentences(studies, left), "", *_matrix(studies), "", _source(studies), "", END])
 
 
 SENTENCES = """\
 1. **{headline_1}** On {names} the graph of a trained network is more modular than firing rates alone would make it,
    by {chance}. Training changes that by {training} ({training_words}). Once neurons that prefer the same true and
    predicted class are allowed for, {beyond} is left, beside {untrained} before training, by a statistic that misses
-   groups across classes.
+   groups across classes{left}.
 2. **{headline_2}** Among networks with clean labels and different settings, its rank correlation with accuracy is {q}
-   ({q_words}); among those trained on as many images, {q_fixed} (asked afterwards).
+   ({q_words}); among those trained on as many images, {q_fixed} (asked afterwards){left_q}.
 3. **{headline_3}** For the paper's binned entropy that correlation is {binned} ({binned_words}), for the joint entropy
    of neurons {blocks} ({blocks_words}).
 4. **{headline_4}** Beyond cheaper measures, modularity explains {added} more of the variance of performance
@@ -90,7 +91,7 @@ HEADLINES = {
 }
 
 
-def _sentences(studies: Sequence[Found]) -> list[str]:
+def _sentences(studies: Sequence[Found], left: Sequence[Answer]) -> list[str]:
     boards = pd.concat([one.board[one.board["measurable"]].assign(dataset=one.title) for one in studies])
     mean = boards.groupby("called")[["rho", "images_fixed", "detects"]].mean()
     (first, second), (clear, steady) = mean[["rho", "images_fixed"]].abs().idxmax(), noticing(boards)
@@ -125,11 +126,21 @@ def _sentences(studies: Sequence[Found]) -> list[str]:
     filled["fixed"] = format_number(mean.loc[second, "images_fixed"], 2)
     least = format_number(own.min(), 2) if len(own) else "–"
     filled |= {"noise": format_number(own.mean(), 2), "least": least, "hardest": own.idxmin() if len(own) else "none"}
-    filled |= _headlines(studies, own)
+    filled |= _headlines(studies, own, left) | _left_over(left)
     return [SENTENCES.format(**filled)]
 
 
-def _headlines(studies: Sequence[Found], noise: pd.Series) -> dict[str, str]:
+def _left_over(left: Sequence[Answer]) -> dict[str, str]:
+    """What a statistic that sees groups across classes says, after the remainder and after modularity."""
+    mean, rise, rank = ([a for a in left if a.question.statistic == kind] for kind in ("mean", "rise", "rank"))
+    spans = [_from_to([a.estimate.value for a in some]) for some in (mean, rise, rank)]
+    told = f". One that sees them finds {spans[0]} in smaller networks ({_told(mean)}), and training changes that by"
+    told += f" {spans[1]} ({_told(rise)})"
+    ranks = f"; of what is left over within classes, {spans[2]} ({_told(rank)})"
+    return {"left": told if mean else "", "left_q": ranks if rank else ""}
+
+
+def _headlines(studies: Sequence[Found], noise: pd.Series, left: Sequence[Answer]) -> dict[str, str]:
     """What every sentence opens with, as the amended words have it."""
     told = [answer for one in studies for answer in one.answers.values()]
     words = {name: [a.amended_word for a in told if a.question.name == name] for name in MATRIX}
@@ -142,9 +153,11 @@ def _headlines(studies: Sequence[Found], noise: pd.Series) -> dict[str, str]:
 
     more = [one for one in studies if any(a.amended_word == "supported" for a in _answers([one], BEYOND))]
     seen = f", and follow classes; on {_names(more)} more than that is seen" if more else CLASSES
+    over = {a.word for a in left if a.question.statistic == "mean"} == {"supported"}
+    seen = ", and follow classes, but not classes alone" if over else seen
     there = 0 < chance.count("supported") == len(chance)
     return {
-        "headline_1": f"Communities are there{seen if there and len(more) < len(beyond) else ''}.",
+        "headline_1": f"Communities are there{seen if there and (over or len(more) < len(beyond)) else ''}.",
         "headline_2": chosen("q", q),
         "headline_3": chosen("entropy", binned + blocks),
         "headline_4": chosen("added", added + words["H3 added"]),
@@ -182,8 +195,11 @@ def _untrained_remainder(one: Found) -> float:
 
 
 def _words(studies: Sequence[Found], question: str) -> str:
+    return _told(_answers(studies, question))
+
+
+def _told(answers: Sequence[Answer]) -> str:
     """How many data sets got which word, and where the amended rules have others, those too."""
-    answers = _answers(studies, question)
     ways = [Counter(words) for words in ([a.word for a in answers], [a.amended_word for a in answers])]
     told = [", ".join(f"*{word}* on {way[word]}" for word in WORDS if way[word]) for way in ways]
     fixed = f"{told[0]} of {len(answers)}" if answers else "not asked yet"
@@ -219,12 +235,13 @@ def _source(studies: Sequence[Found]) -> str:
     )
 
 
-def write_answer(root: Path, found: Sequence[Found]) -> None:
+def write_answer(root: Path, found: Sequence[Found], left: Sequence[Answer] = ()) -> None:
     """Put the answer into the README and the landing page.
 
     Args:
         root: the project's folder.
         found: see :func:`answer_text`.
+        left: likewise.
 
     Raises:
         ValueError: a file has no place for it.
@@ -234,7 +251,7 @@ def write_answer(root: Path, found: Sequence[Found]) -> None:
         if START not in text or END not in text:
             raise ValueError(f"{place} needs the two lines {START!r} and {END!r}")
         before, rest = text.split(START, 1)
-        replace_file(root / place, (before + answer_text(found) + rest.split(END, 1)[1]).encode())
+        replace_file(root / place, (before + answer_text(found, left) + rest.split(END, 1)[1]).encode())
 
 
 GLANCE_START, GLANCE_END = "<!-- results: written by `make glance` -->", "<!-- end of results -->"

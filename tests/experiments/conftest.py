@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from nbutils.experiments.causes import CONTROLS, PUSHED, cause_trials
-from nbutils.experiments.elsewhere import CHOICES
+from nbutils.second.elsewhere import CHOICES
 
 START = {"modularity": 0.6, "block_entropy_top": 2.5, "class_selectivity": 0.5, "mean_activity": 0.4}
 

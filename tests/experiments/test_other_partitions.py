@@ -8,7 +8,6 @@ from sklearn.metrics import adjusted_rand_score
 
 from nbutils.experiments.control_sets import clustered, large_communities
 from nbutils.experiments.designs import EXPERIMENTS
-from nbutils.experiments.elsewhere import CHOICES
 from nbutils.experiments.lesions import lesion_trials, set_differences
 from nbutils.experiments.other_partitions import (
     PARTITION_QUESTIONS,
@@ -21,6 +20,7 @@ from nbutils.experiments.other_partitions import (
     partition_trials,
     partition_verdicts,
 )
+from nbutils.second.elsewhere import CHOICES
 from nbutils.second.questions import PROTOCOL
 
 

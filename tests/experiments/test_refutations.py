@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from nbutils.experiments.causes import CAUSE_RULES, PUSHED, cause_verdicts
-from nbutils.experiments.elsewhere import CHOICES
 from nbutils.experiments.refutations import (
     SEEN,
     WAITING,
@@ -27,6 +26,7 @@ from nbutils.experiments.refutations import (
     told_elsewhere,
     verdicts_so_far,
 )
+from nbutils.second.elsewhere import CHOICES
 
 TRUE, MIXED = ("mnist-10k", "true"), ("mnist-10k", "mixed:0.4")
 WHERE = {TRUE: "A", MIXED: "B"}

@@ -15,6 +15,7 @@ from nbutils.data.datasets import load_dataset
 from nbutils.drawing.display import format_number, interval_text
 from nbutils.evaluation.reliability import Reliability
 from nbutils.evaluation.words import Estimate
+from nbutils.experiments.left_over import LEFT_QUESTIONS
 from nbutils.pages import answering, dying, landing
 from nbutils.pages.answering import Found, decisions, memory, open_all, open_one, show_tasks
 from nbutils.runs.models import build_model
@@ -104,6 +105,27 @@ def test_the_landing_page_counts_words_and_spans_estimates():
     assert len(rows) == 2 + 2
     assert "**contradicted** −0.30" in rows[3]
     assert "4 networks" in text
+
+
+def left_over(value: float) -> list[Answer]:
+    estimate = Estimate(value, value - 0.01, value + 0.01, (value - 0.008, value + 0.008), 0.001)
+    half = Reliability(0.9, 0.95, 0.4, "")
+    return [Answer(name, q, estimate, half, 300, 2, True, 0.01, 0.01) for q in LEFT_QUESTIONS for name in "ab"]
+
+
+def test_the_landing_page_says_what_is_left_over_within_classes():
+    apart = [found(value=0.4), found("mnist", value=0.4)]
+    text = " ".join(landing.answer_text(apart, left_over(0.3)).split())
+    assert "**Communities are there, and follow classes, but not classes alone.**" in text
+    assert (
+        "misses groups across classes. One that sees them finds 0.30 in smaller networks (*supported* on 2 of 2)"
+        in text
+    )
+    assert "and training changes that by 0.30 (*supported* on 2 of 2)." in text
+    assert "(asked afterwards); of what is left over within classes, 0.30 (*supported* on 2 of 2)." in text
+    none = " ".join(landing.answer_text(apart, left_over(0.0)).split())
+    assert "not classes alone" not in none
+    assert "finds 0.00 in smaller networks (*no association* on 2 of 2)" in none
 
 
 def test_the_landing_page_names_where_wrong_labels_are_noticed_least():
