@@ -213,13 +213,16 @@ def left_tables(table: pd.DataFrame, name: str, study: Tables | None = None) -> 
     Args:
         table: of the experiment.
         name: of a data set, as the second study names it.
-        study: its tables; what other measures say of members of its zoo is taken from there. None leaves the zoo out.
+        study: its tables; what other measures say of members of its zoo is taken from there. None leaves the zoo out,
+            and so does a table that holds only a part of it.
 
     Returns:
         Tables with the networks of this experiment alone, and `left` among their measures.
     """
     members = _zoo(name) if study is not None and name in ZOOS_ON else {}
     known = {trial.settings: member for trial, member in members.items()}
+    if not set(known) <= set(table["settings"]):
+        members, known = {}, {}
     own = (table["condition"] == RUNS) & (table["dataset"] == RUNS_ON.get(name, name))
     mine = table[own | table["settings"].isin(set(known))]
     last = mine.sort_values("epoch").drop_duplicates("settings", keep="last")

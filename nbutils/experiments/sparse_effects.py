@@ -13,14 +13,18 @@ import pandas as pd
 from nbutils.drawing.display import interval_text
 from nbutils.evaluation.words import Estimate, inner_level, judge, t_interval
 from nbutils.experiments.effects import estimate_of, holm_adjusted, paired, paired_p_value
+from nbutils.motifs.sparse_settings import PLANS
+from nbutils.motifs.tasks import TASKS
 from nbutils.study.cases import read_cases
 from nbutils.support.files import is_file
 from nbutils.support.provenance import digest_of
+from nbutils.truth.power import Share, share_interval
 
 __all__ = [
     "PUBLISHED",
     "SPARSE_RULES",
     "SparseRules",
+    "confusion_share",
     "last_looks",
     "read_looks",
     "sound_networks",
@@ -232,6 +236,25 @@ COLUMNS = [
     "trace",
     "degenerate",
 ]
+
+
+def confusion_share(look: pd.Series, level: float = 0.95) -> Share:
+    """The confusion error of one look as a share of its matched activations, with an exact interval.
+
+    Activations are taken for independent witnesses; what another network of the same condition would give is not part
+    of the interval.
+
+    Args:
+        look: row of a table of looks, `task` by its name.
+        level: confidence of the interval.
+    """
+    from nbutils.motifs.motif_units import EXAMPLES  # loads PyTorch
+
+    task, stride = TASKS[look["task"]], PLANS[look["task"]].stride
+    places = [-(-size // step) for size, step in zip(task.space, stride, strict=True)]
+    active = look["counted"] * EXAMPLES * len(task.alphabet) * np.prod(places)
+    matched = round(active * (1 - look["false_positive"]))
+    return share_interval(round(look["confusion"] * matched), matched, level)
 
 
 def read_looks(path: Path) -> pd.DataFrame:

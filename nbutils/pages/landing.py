@@ -16,6 +16,7 @@ from nbutils.evaluation.words import WORDS
 from nbutils.pages.answering import NOTICED, Found, digits_of, noticing
 from nbutils.pages.figures import forest
 from nbutils.second.answers import Answer, sound
+from nbutils.second.leaderboard import mean_rhos
 from nbutils.study.conclusions import active_sentence, active_verdicts
 from nbutils.study.hypotheses import MAIN_TESTS, Evidence, headline, is_prespecified
 from nbutils.study.results import Results
@@ -122,7 +123,9 @@ def _sentences(studies: Sequence[Found], left: Sequence[Answer]) -> list[str]:
         "steady": str((clear & steady).sum()),
         "tried": str(mean["detects"].notna().sum()),
     }
-    filled |= {"strength": format_number(mean.loc[first, "rho"], 2), "noticed": str(NOTICED)}
+    strongest = [one.board[one.board["called"] == first] for one in studies]
+    strength = mean_rhos([one.tables for one in studies], strongest).loc[first]
+    filled |= {"strength": interval_text(*strength[["mean", "low", "high"]]), "noticed": str(NOTICED)}
     filled["fixed"] = format_number(mean.loc[second, "images_fixed"], 2)
     least = format_number(own.min(), 2) if len(own) else "–"
     filled |= {"noise": format_number(own.mean(), 2), "least": least, "hardest": own.idxmin() if len(own) else "none"}

@@ -9,7 +9,7 @@ import pandas as pd
 from nbutils.drawing.display import Html, format_number, interval_text, show, show_table
 from nbutils.experiments.designs import TABLES
 from nbutils.experiments.figures import left_figure
-from nbutils.experiments.left_over import LEFT_QUESTIONS, RUNS, RUNS_ON, left_answers, left_digest, left_pairs
+from nbutils.experiments.left_over import LEFT_QUESTIONS, RUNS, RUNS_ON, ZOOS_ON, left_answers, left_digest, left_pairs
 from nbutils.pages.answering import Found, digits_of
 from nbutils.second.answers import Answer
 from nbutils.study.cases import read_cases
@@ -49,6 +49,8 @@ def show_left(table: pd.DataFrame, studies: Sequence[Found], answers: Sequence[A
     told = "; ".join(f"{name} {format_number(rho, 2)}" for name, rho in zip(zoos, ranks.values(), strict=True))
     caption = f"Means before training {ends[False]}, after it {ends[True]}; the dashed line is the threshold. "
     caption += f"Rank correlation with accuracy in zoos: {told or 'none yet'}."
+    waiting = [one.title for one in studies if one.dataset in ZOOS_ON and one.dataset not in ranks]
+    caption += f" Not finished yet: {', '.join(waiting)}." if waiting else ""
     alt = f"Left: what is left over in networks of {len(titles)} data sets, before training and after it. "
     alt += f"Right: accuracy against it, {len(zoos)} zoos."
     return show(left_figure(runs, zoos, LEFT_QUESTIONS[0].threshold), caption, alt)

@@ -116,6 +116,11 @@ def test_baselines_are_those_of_the_very_same_networks(kmnist):
     assert len(alone.networks) == 10
 
 
+def test_a_zoo_that_is_not_finished_is_not_told_of(kmnist):
+    table = simulated(kmnist, of_accuracy=0.5)[:-1]
+    assert [one.question.design for one in left_answers(table, {"kmnist": kmnist})] == ["runs", "runs"]
+
+
 def test_failed_networks_are_left_out_and_counted(kmnist):
     table = simulated(kmnist, of_accuracy=0.5)
     table.loc[table["condition"] == "runs", "degenerate"] = 1.0

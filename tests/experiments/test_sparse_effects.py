@@ -5,7 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
+from nbutils.experiments import sparse_effects
+from nbutils.experiments.designs import TABLES
 from nbutils.experiments.sparse_effects import (
     COLUMNS,
     SPARSE_RULES,
@@ -14,6 +17,7 @@ from nbutils.experiments.sparse_effects import (
     sparse_verdicts,
     trace_table,
 )
+from nbutils.support.files import project_folder
 
 PARAMETERS = json.dumps({"sparse": {"schedule": {"stop": 0.001}}})
 
@@ -90,3 +94,15 @@ def test_the_rules_stay_as_they_were_fixed():
         0.5,
         5,
     )
+
+
+def test_the_interval_of_a_confusion_error_counts_matched_activations():
+    """Shares that a whole number of activations gives come out as these."""
+    table = sparse_effects.read_looks(project_folder(TABLES) / TABLES / "sparse-full.parquet")
+    full = sparse_effects.last_looks(table).set_index("condition")
+    for condition, row in full.iterrows():
+        found = sparse_effects.confusion_share(row)
+        assert found.value == pytest.approx(row["confusion"], abs=1e-12), condition
+        again = binomtest(found.count, found.networks).proportion_ci(0.95, "exact")
+        assert (found.low, found.high) == pytest.approx((again.low, again.high))
+    assert (found.count, found.networks) == (98, 1644)  # L1

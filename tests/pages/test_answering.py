@@ -53,10 +53,16 @@ def found(dataset: str = "kmnist", value: float = 0.05, sign: int = 1) -> Found:
     answers = [Answer(dataset, q, estimate, half, 300, 2, True, 0.01, 0.01) for q in QUESTIONS]
     about = {"commit": "abc", "time": "2026-11-23T03:20:00", "labels": "true", "status": "done", "degenerate": False}
     networks = pd.DataFrame({"run": ["a", "b"], "designs": ["small", "runs"]}).assign(**about)
+    networks = networks.assign(accuracy=[0.5, 0.9], family=[0, -1])
+    zoo = [f"z{number}" for number in range(9)]
+    more = pd.DataFrame({"run": zoo, "designs": "small", "family": range(1, 10)}).assign(**about)
+    more["accuracy"] = np.linspace(0.5, 0.9, 9)
     rows = [("a", 0.5, "whole"), ("b", 0.25, "whole"), ("b", 0.75, "first")]  # before training
     before = pd.DataFrame(rows, columns=["run", "value", "part"]).assign(epoch=0, measure="remainder")
-    none = pd.DataFrame()
-    tables = Tables(networks, before, none, none)
+    probe = pd.DataFrame({"run": zoo, "value": [2, 1, 4, 3, 5, 7, 6, 8, 9]})  # but for three pairs in order: rho 0.95
+    probe = probe.assign(part="whole", epoch=5, measure="linear_probe")
+    none, measures = pd.DataFrame(), pd.concat([before, probe], ignore_index=True)
+    tables = Tables(pd.concat([networks, more], ignore_index=True), measures, none, none)
     return Found(dataset, dataset.upper(), "networks", tables, {a.question.name: a for a in answers}, board(sign))
 
 
@@ -97,14 +103,14 @@ def test_the_landing_page_counts_words_and_spans_estimates():
     assert mostly in landing.answer_text(apart)
     least = [replace(one, answers=one.answers | {landing.BEYOND: low}) for one in apart]
     assert "**Communities are there, and as far as can be seen they are about classes.**" in landing.answer_text(least)
-    assert "strongest is *linear probe, last layer*, with a rank correlation of 0.90, and among networks" in text
-    assert "trained on as many images *binned entropy per active neuron*, with −0.40" in text
+    assert "strongest is *linear probe, last layer*, with a rank correlation of 0.95 (" in text
+    assert "), and among networks trained on as many images *binned entropy per active neuron*, with −0.40" in text
     assert "**Modularity notices wrong labels.** The area" in text
     assert "is 0.90 for modularity on average, and 0.90 on KMNIST; of 5 measures that can be asked this 2 reach" in text
     rows = [line for line in landing.answer_text(studies).splitlines() if line.startswith("| ")]
     assert len(rows) == 2 + 2
     assert "**contradicted** −0.30" in rows[3]
-    assert "4 networks" in text
+    assert "22 networks" in text
 
 
 def left_over(value: float) -> list[Answer]:
