@@ -107,7 +107,10 @@ def list_pictures(folder: Path) -> Listing:
 def _listing(folder: Path) -> Listing:
     splits = [split for split in SPLITS if (folder / split).is_dir()]
     if len(splits) == 1:
-        raise ValueError(f"{folder} has a folder {splits[0]!r} but not the other of 'train' and 'test'")
+        raise ValueError(
+            f"{folder} has a folder {splits[0]!r} but not the other of 'train' and 'test'; add it, or name "
+            f"{folder / splits[0]} itself, of which a fifth is then held back for the test"
+        )
     files: list[tuple[str, str, Path]] = []
     others = [path for path in _entries(folder) if path.name not in splits] if splits else []
     left_out = [path for path in others if path.is_dir() or PICTURE.search(path.name)]
