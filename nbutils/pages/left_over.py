@@ -46,7 +46,7 @@ def show_left(table: pd.DataFrame, studies: Sequence[Found], answers: Sequence[A
     zoos = {one.title: left_pairs(table, one.dataset, one.tables) for one in studies if one.dataset in ranks}
     means = runs.groupby([runs["epoch"] > 0, "title"])["left"].mean()
     ends = {trained: f"{means[trained].min():.2f} to {means[trained].max():.2f}" for trained in (False, True)}
-    told = "; ".join(f"{name} {format_number(rho, 2)}" for name, rho in zip(zoos, ranks.values(), strict=True))
+    told = "; ".join(f"{one.title} {format_number(ranks[one.dataset], 2)}" for one in studies if one.dataset in ranks)
     caption = f"Means before training {ends[False]}, after it {ends[True]}; the dashed line is the threshold. "
     caption += f"Rank correlation with accuracy in zoos: {told or 'none yet'}."
     waiting = [one.title for one in studies if one.dataset in ZOOS_ON and one.dataset not in ranks]
