@@ -1,6 +1,6 @@
 """What is left over within classes, in networks of the second study: is it there, made by training, worth anything?
 
-The remainder of modularity misses groups across classes; :func:`nbutils.truth.remainders.left_over` sees them. So the
+The remainder of modularity can miss groups across classes; :func:`nbutils.truth.remainders.left_over` sees them. So the
 questions of the second study are put to it, by the same rules, and answered by the same code.
 """
 

@@ -236,7 +236,10 @@ class Found:
             if answer.question.hypothesis == hypothesis
         ]
         names = ["question", "word", "estimate (95 %)", "threshold", "p, adjusted", "networks", "reliability", "data"]
-        return show_table(pd.DataFrame(rows, columns=names), f"Answers to {hypothesis} on {self.title}.")
+        caption = f"Answers to {hypothesis} on {self.title}."
+        ranges = any("statistic" in question for question, *_ in rows)
+        caption += " Of the paper's statistic: mean and range over runs." if ranges else ""
+        return show_table(pd.DataFrame(rows, columns=names), caption)
 
 
 def spread_table(studies: Sequence[Found]) -> pd.DataFrame:
@@ -608,7 +611,7 @@ def show_words(studies: Sequence[Found], hypothesis: str) -> Html:
     rows = []
     for name in _asked(studies, hypothesis):
         told = [one.answers.get(name) for one in studies]
-        cells = ["–" if a is None else a.told + "\u00a0●" * a.confirmatory for a in told]
+        cells = ["–" if a is None else a.told.replace(a.word, a.word + "\u00a0●" * a.confirmatory, 1) for a in told]
         rows.append([_kind(name), *cells])
     columns = ["question", *(one.title for one in studies)]
     marked = any("●" in cell for row in rows for cell in row)

@@ -55,13 +55,13 @@ def answer_text(found: Sequence[Found], left: Sequence[Answer] = ()) -> str:
 SENTENCES = """\
 1. **{headline_1}** On {names} the graph of a trained network is more modular than firing rates alone would make it,
    by {chance}. Training changes that by {training} ({training_words}). Once neurons that prefer the same true and
-   predicted class are allowed for, {beyond} is left, beside {untrained} before training, by a statistic that misses
-   groups across classes{left}.
+   predicted class are allowed for, {beyond} is left, beside {untrained} before training, by a statistic that can
+   miss groups across classes{left}.
 2. **{headline_2}** Among networks with clean labels and different settings, its rank correlation with accuracy is {q}
-   ({q_words}); among those trained on as many images, {q_fixed} (asked afterwards){left_q}.
+   ({q_words}); among those trained on as many images, {q_fixed} on average (asked afterwards){left_q}.
 3. **{headline_3}** For the paper's binned entropy that correlation is {binned} ({binned_words}), for the joint entropy
    of neurons {blocks} ({blocks_words}).
-4. **{headline_4}** Beyond cheaper measures, modularity explains {added} more of the variance of performance
+4. **{headline_4}** Beyond cheap measures, modularity explains {added} more of the variance of performance
    ({added_words}), the entropies {entropies} ({entropies_words}); of all {count} measures the strongest is *{first}*,
    with a rank correlation of {strength}, and among networks trained on as many images *{second}*, with {fixed}.
 5. **{headline_5}** The area under the curve for "a quarter or more of the labels are wrong" is {noise} for modularity
@@ -85,9 +85,9 @@ HEADLINES = {
         "Modularity notices wrong labels on some data sets.",
     ),
     "added": (
-        "Both add to cheaper measures.",
-        "Neither is shown to add anything that matters to cheaper measures.",
-        "They add to cheaper measures on some data sets.",
+        "Both add to cheap measures.",
+        "Neither is shown to add anything that matters to cheap measures.",
+        "They add to cheap measures on some data sets.",
     ),
 }
 
@@ -134,11 +134,11 @@ def _sentences(studies: Sequence[Found], left: Sequence[Answer]) -> list[str]:
 
 
 def _left_over(left: Sequence[Answer]) -> dict[str, str]:
-    """What a statistic that sees groups across classes says, after the remainder and after modularity."""
+    """What a statistic of all firing together within classes says, after the remainder and after modularity."""
     mean, rise, rank = ([a for a in left if a.question.statistic == kind] for kind in ("mean", "rise", "rank"))
     spans = [_from_to([a.estimate.value for a in some]) for some in (mean, rise, rank)]
-    told = f". One that sees them finds {spans[0]} in smaller networks ({_told(mean)}), and training changes that by"
-    told += f" {spans[1]} ({_told(rise)})"
+    told = f". One of all that fires together within classes finds {spans[0]} in smaller networks ({_told(mean)}), and"
+    told += f" training changes that by {spans[1]} ({_told(rise)})"
     ranks = f"; of what is left over within classes, {spans[2]} ({_told(rank)})"
     return {"left": told if mean else "", "left_q": ranks if rank else ""}
 
@@ -232,8 +232,8 @@ def _source(studies: Sequence[Found]) -> str:
     networks = sum(len(one.tables.networks) for one in studies)
     commits = sorted({commit for one in studies for commit in one.tables.networks["commit"]})
     return (
-        "Words by rules fixed beforehand, estimates with 95 % intervals; ● confirmatory, on images that had led to no "
-        f"rule, but for amended words. {networks:,} networks, trained at commit "
+        "Words by rules fixed beforehand, estimates with 95 % intervals; ● confirmatory, on images or networks "
+        f"that were new when the rules were fixed, but for amended words. {networks:,} networks, trained at commit "
         f"{', '.join(f'`{commit}`' for commit in commits)}."
     )
 

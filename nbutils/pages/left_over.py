@@ -48,6 +48,10 @@ def show_left(table: pd.DataFrame, studies: Sequence[Found], answers: Sequence[A
     ends = {trained: f"{means[trained].min():.2f} to {means[trained].max():.2f}" for trained in (False, True)}
     told = "; ".join(f"{one.title} {format_number(ranks[one.dataset], 2)}" for one in studies if one.dataset in ranks)
     caption = f"Means before training {ends[False]}, after it {ends[True]}; the dashed line is the threshold. "
+    agree = runs.groupby([runs["epoch"] > 0, "title"])["by_class"].mean()
+    agree = [f"{agree[trained].min():.2f} to {agree[trained].max():.2f}" for trained in (False, True)]
+    caption += f"AMI of its groups with those that prefer a class: {agree[0]}, then {agree[1]}. Of firing already "
+    caption += f"shuffled, at most {runs['nothing'].abs().max():.2f} is left over. "
     caption += f"Rank correlation with accuracy in zoos: {told or 'none yet'}."
     waiting = [one.title for one in studies if one.dataset in ZOOS_ON and one.dataset not in ranks]
     caption += f" Not finished yet: {', '.join(waiting)}." if waiting else ""

@@ -367,8 +367,9 @@ def late_rise(clocks: pd.DataFrame) -> pd.DataFrame:
         One row per data set: `data set`; per criterion "yes", "no" or, without short runs, "–": the long run memorises
         (training accuracy of at least 0.95), it turns upward, most short runs turn (with the interval of their `rise`
         above 0), at the same accuracy (within 0.05), they memorise on (at least 0.05 more after the turn), and most of
-        them turn per active neuron; and the `reading`. It is "possible" if all are met. It is "open" without a long run
-        that memorises, or without short runs that turn; and else "unlikely".
+        them turn per active neuron; the `first reading`, without the last of these, which was added afterwards; and the
+        `reading`. It is "possible" if all are met. It is "unlikely" if the long run memorises without turning; else
+        "open" without a long run that memorises, or without short runs that turn; and else "unlikely".
     """
     rows = []
     for title, own in clocks.groupby("data set", sort=False):
@@ -387,9 +388,10 @@ def late_rise(clocks: pd.DataFrame) -> pd.DataFrame:
             reading = "unlikely"
         else:
             reading = "open" if not (memorises and others) else "possible" if all(rest) else "unlikely"
+        before = "possible" if reading == "unlikely" and turns and all(rest[:-1]) else reading
         known = list(met)[: len(met) if "short" in kinds.index else 2]
         told = {name: ("yes" if met[name] else "no") if name in known else "–" for name in met}
-        rows.append({"data set": title, **told, "reading": reading})
+        rows.append({"data set": title, **told, "first reading": before, "reading": reading})
     return pd.DataFrame(rows)
 
 

@@ -229,7 +229,7 @@ def open_page(template: str, namespace: Mapping[str, Any]) -> Page:
     shown = [f"{name} = {value!r}" for name, value in page.parameters.model_dump().items() if name not in unused]
     mixed = "source" in model.model_fields and 0 < len(tables) < len(studies)
     shown += [f"in committed tables: {' '.join(tables)}"] if mixed else []
-    code = f"Commit `{origin['commit']}`" if origin["commit"] != UNKNOWN else "Code as installed"
+    code = f"Commit `{origin['commit']}`" if origin["commit"] != UNKNOWN else "Installed code"
     libraries = f"Python {versions['python']}, torch {versions['torch']}, {origin['device']}"
     display(say(f"Checked: {', '.join(shown)}. {code}, {libraries}."))
     return page

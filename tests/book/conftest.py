@@ -19,13 +19,16 @@ from playwright.sync_api import Browser, sync_playwright
 from nbutils.study.archive import RESULTS
 
 ROOT = Path(__file__).resolve().parents[2]
-OPTIONS = ["SEEDS=2", "EPOCHS=2"]
 # Data sets whose networks are trained for a book, and folders of committed tables that are not in it.
 LEFT_OUT = (
     *("fashion-mnist", "cifar10", "plantvillage", "architectures/cifar10-vit"),
     *(f"second/{name}" for name in ("mnist", "fashion-mnist", "cifar10", "plantvillage")),
 )
-BOOKS = {"small": (("digits",), LEFT_OUT), "whole": (("digits", "mnist-5k"), ())}
+# Data sets, options of `make`, and what is left out; the whole one is the one that a reader makes.
+BOOKS = {
+    "small": (("digits",), ("DATASETS=digits", "SEEDS=2", "EPOCHS=2"), LEFT_OUT),
+    "whole": (("digits", "mnist-5k"), (), ()),
+}
 HIGH = "cli|pages|own|experiments|truth|motifs"  # rooms that no docstring of others refers to: these are above them
 KINDS = ["small", pytest.param("whole", marks=pytest.mark.release)]
 
@@ -40,6 +43,7 @@ class Book:
     project: Path
     built: Path
     datasets: tuple[str, ...]
+    options: tuple[str, ...]
 
     @property
     def small(self) -> bool:
@@ -48,7 +52,7 @@ class Book:
 
     def make(self, *more: str) -> subprocess.CompletedProcess:
         """`make book` in the copy, one after the other."""
-        command = ["make", "book", f"DATASETS={' '.join(self.datasets)}", *OPTIONS, *more]
+        command = ["make", "book", *self.options, *more]
         own = {**os.environ, **({"NBUTILS_DATA": str(self.built / "no data")} if self.small else {})}
         with FileLock(self.built / ".lock"):
             return subprocess.run(command, cwd=self.project, env=own, capture_output=True, text=True, timeout=1200)
@@ -63,10 +67,10 @@ def without_high_rooms(api: str) -> str:
 @pytest.fixture(scope="session", params=KINDS)
 def book(request, made_once) -> Book:
     """One for all workers of this session."""
-    datasets, without = BOOKS[request.param]
+    datasets, options, without = BOOKS[request.param]
 
     def build(folder: Path) -> None:
-        book = Book(folder / "a folder", folder / "built", datasets)
+        book = Book(folder / "a folder", folder / "built", datasets, options)
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
         for name in filter(None, listed.split("\0")):
             left_out = any(Path(name).is_relative_to(RESULTS / folder) for folder in without)
@@ -85,7 +89,7 @@ def book(request, made_once) -> Book:
         shutil.copytree(book.project / "book/pages", book.built / "pages")
 
     folder = made_once(f"book-{request.param}", build)
-    return Book(folder / "a folder", folder / "built", datasets)
+    return Book(folder / "a folder", folder / "built", datasets, options)
 
 
 @pytest.fixture(scope="module")

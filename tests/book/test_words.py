@@ -1,4 +1,4 @@
-"""How much there is to read: the whole book without its API has at most 60,000 words."""
+"""How much there is to read: the whole book, as `make book` makes it, without its API has at most 60,000 words."""
 
 from __future__ import annotations
 
