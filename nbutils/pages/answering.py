@@ -300,7 +300,7 @@ def asked_again(dataset: str, hypothesis: str) -> str:
     if dataset not in committed_second(project_folder(SECOND)):
         return ""
     told = open_one(dataset).finding(hypothesis, DECISIVE)
-    return f" Asked again of sound networks, in the second study: {told}"
+    return f" The second study: {told}"
 
 
 def open_kind(kind: str) -> list[Found]:

@@ -292,9 +292,7 @@ def _without_shared(cells: list[Any], job: PageJob, first: PageJob) -> list[Any]
         kept += [cell] if cell.source else []
     there = f"../{first.output.parent.name}/{first.output.name}"
     title = kept[0].source.partition("\n")[0]
-    kept[
-        0
-    ].source = f"{title}\n\nWhat is asked, and how it is answered, stands on the page of [{first.title}]({there})."
+    kept[0].source = f"{title}\n\nWhat is asked, and how: [{first.title}]({there})."
     return kept
 
 

@@ -124,8 +124,8 @@ def test_the_landing_page_says_what_is_left_over_within_classes():
     text = " ".join(landing.answer_text(apart, left_over(0.3)).split())
     assert "**Communities are there, and follow classes, but not classes alone.**" in text
     assert (
-        "can miss groups across classes. One of all that fires together within classes finds 0.30 in smaller networks (*supported* on 2 of 2)"
-        in text
+        "can miss groups across classes. One of all that fires together within classes finds 0.30 in smaller "
+        "networks (*supported* on 2 of 2)" in text
     )
     assert "and training changes that by 0.30 (*supported* on 2 of 2)." in text
     assert "(asked afterwards); of what is left over within classes, 0.30 (*supported* on 2 of 2)." in text

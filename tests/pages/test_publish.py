@@ -289,8 +289,7 @@ def test_what_all_pages_of_a_template_share_stands_on_the_first(tmp_path, own_st
     assert [c.source for c in whole if "Sanity" in c.source] == ["## Sanity check\n\nOf all pages."]
     assert [c.outputs[0].text for c in whole if c.get("outputs")] == ["numbers\n", "checked 6\n"]
     assert [c.source for c in short if c.cell_type == "markdown"] == [
-        "# A title — MNIST\n\n"
-        "What is asked, and how it is answered, stands on the page of [Digits](../digits/page.ipynb).",
+        "# A title — MNIST\n\nWhat is asked, and how: [Digits](../digits/page.ipynb).",
         "## Numbers",
     ]
     shown = [c for c in short if c.cell_type == "code" and "remove-cell" not in c.metadata.tags]
