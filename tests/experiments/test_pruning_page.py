@@ -43,8 +43,15 @@ def table(change, untied, excess):
 @pytest.mark.parametrize(
     ("truth", "words"),
     [
-        ((-0.3, 0.0, 0.0), ["12 contradicted", "12 no association", "without tied neurons, −0.0"]),
-        ((0.0, 0.0, 0.2), ["12 no association", "12 supported"]),
+        (
+            (-0.3, 0.0, 0.0),
+            [
+                "12 contradicted",
+                "12 no association",
+                "Without tied neurons, asked afterwards: Q hardly changes, so what falls is the measure: −0.0",
+            ],
+        ),
+        ((0.0, -0.3, 0.2), ["12 no association", "12 supported", "Without tied neurons: −0.3"]),
     ],
 )
 def test_the_page_tells_the_words_of_its_table(truth, words, tmp_path, execute_page, check_outputs):
