@@ -21,6 +21,7 @@ from nbutils.motifs.tone_lines import (
     SYLLABLES,
     TONE_LINES,
     WINDOW,
+    begins_of,
     draw_tones,
     render_tones,
     spectrogram,
@@ -108,9 +109,10 @@ def test_boxes_hold_all_that_a_syllable_changes():
 
 def test_syllables_keep_their_pauses_and_stay_inside():
     draws = draw_tones(np.random.default_rng(2), 400)
-    gaps = []
+    gaps, begins = [], begins_of(draws)
     for at in range(400):
-        begin, number = tone_lines._begins(draws, at), draws.number[at]
+        number = draws.number[at]
+        begin = begins[at, :number]
         end = begin + draws.length[at, :number]
         gaps += [*(begin - [0, *end[:-1]]), SAMPLES - end[-1]]
     assert PAUSE <= min(gaps) < PAUSE + 20
