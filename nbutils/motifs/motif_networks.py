@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy, ctc_loss, linear, one_hot, pad
+from torch.nn.functional import cross_entropy, ctc_loss, one_hot
 
 from nbutils.motifs.motif_batches import END, MotifTask
 from nbutils.motifs.sparse_settings import CONDITIONS, PLANS
@@ -18,21 +18,6 @@ from nbutils.runs.sparsity import SpatialSparsity
 from nbutils.support.checks import shown
 
 __all__ = ["MotifNetwork", "build_motif_network"]
-
-
-class WindowConvolution(nn.Conv2d):
-    """A convolution of inputs with one channel, as one product of matrices: windows of the input by kernels.
-
-    `nn.Conv2d` is made for many channels; with one it takes a processor up to three times as long. Channels come last
-    in memory.
-    """
-
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Shape (examples, channels, height, width), of inputs with shape (examples, 1, height, width)."""
-        (height, width), (rows, columns) = self.kernel_size, self.padding
-        padded = pad(inputs[:, 0], (columns, columns, rows, rows))
-        windows = padded.unfold(1, height, self.stride[0]).unfold(2, width, self.stride[1])
-        return linear(windows.flatten(3), self.weight.flatten(1)).permute(0, 3, 1, 2)
 
 
 class DenseUnits(nn.Module):
@@ -219,14 +204,14 @@ class MotifNetwork(nn.Module):
             0 if size == kernel else kernel // 2 for size, kernel in zip(task.space, plan.kernel, strict=True)
         )
         self.encoder = nn.Sequential(
-            WindowConvolution(1, plan.width, plan.kernel, plan.stride, padding, bias=False),
+            nn.Conv2d(1, plan.width, plan.kernel, plan.stride, padding, bias=False),
             nn.BatchNorm2d(plan.width),
             nn.ReLU(),
             nn.Conv2d(plan.width, plan.width, plan.second, padding=tuple(one // 2 for one in plan.second), bias=False),
             nn.BatchNorm2d(plan.width),
             nn.ReLU(),
             nn.Conv2d(plan.width, channels, 1, bias=False),
-        ).to(memory_format=torch.channels_last)
+        )
         sparse = {"MT": "channel", "ST": "global"}.get(condition)
         self.units = SpatialSparsity(channels, density, sparse) if sparse else DenseUnits(channels)
         with torch.no_grad():

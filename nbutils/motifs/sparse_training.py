@@ -205,8 +205,7 @@ class SparseTraining:
         for name, parameter in self.network.named_parameters():
             if state := _under(tensors, f"adam.{name}."):  # whose count of steps stays with the processor
                 self.optimiser.state[parameter] = {
-                    key: values if key == "step" else torch.empty_like(parameter, requires_grad=False).copy_(values)
-                    for key, values in state.items()
+                    key: values if key == "step" else values.to(self.device) for key, values in state.items()
                 }
         self._coming = None
         self.steps, self.target, self.trace = known["steps"], known["target"], known["trace"]
