@@ -1,4 +1,4 @@
-"""Which tests run, in which order, and names that every docstring example may use."""
+"""Which tests run, in which order, with which random numbers, and names that every docstring example may use."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+import torch
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,6 +42,13 @@ def slowest_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
 
 def seconds(items: list[pytest.Item]) -> float:
     return sum(mark.args[0] for item in items if (mark := item.get_closest_marker("slow")))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """The same random numbers for a test whatever ran before it on its worker, and for what is made for it first."""
+    torch.manual_seed(0)
+    np.random.seed(0)
 
 
 @pytest.fixture(autouse=True)

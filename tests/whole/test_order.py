@@ -1,10 +1,12 @@
-"""The order in which tests run on several workers."""
+"""The order in which tests run on several workers, and that random numbers do not depend on it."""
 
 from __future__ import annotations
 
 import importlib.util
 
+import numpy as np
 import pytest
+import torch
 
 
 class Item:
@@ -37,3 +39,11 @@ def test_each_worker_begins_with_slow_files_and_has_as_many_tests(order):
 def test_no_test_is_lost_where_one_worker_has_slow_ones_only(order):
     items = [Item("q::1"), *(Item(f"a::{number}", 1) for number in range(6))]
     assert sorted(order(items, 3)) == sorted(item.nodeid for item in items)
+
+
+@pytest.mark.parametrize("turn", ["first", "second"])
+def test_every_test_begins_with_the_same_random_numbers(turn):
+    drawn = [*torch.rand(3).tolist(), *np.random.rand(3)]
+    torch.manual_seed(0)
+    np.random.seed(0)
+    assert drawn == [*torch.rand(3).tolist(), *np.random.rand(3)], turn
