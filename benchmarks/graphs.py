@@ -157,7 +157,7 @@ def _trained(model: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     from nbutils.runs.models import HIDDEN_LAYERS
 
     run = nb.run_once(nb.RunSpec(dataset="mnist-5k", model=model, epochs=3))
-    data = nb.load_dataset("mnist-5k")
+    data = run.spec.data()
     probe = nb.probe_indices(data.train_true)
     layers = nb.capture_activations(run.network(), data.train_inputs[probe], HIDDEN_LAYERS)
     return np.hstack(list(layers.values())), run.probe_labels, run.layers == run.layers.max()

@@ -52,8 +52,18 @@ def sample_images(data: Dataset, per_class: int = 2) -> Figure:
 
 
 def community_classes(fired: np.ndarray, labels: np.ndarray, communities: np.ndarray, classes: Sequence[str]) -> Figure:
-    """How often the neurons of each community fire on each class, relative to their mean rate."""
+    """How often the neurons of each community fire on each class, relative to their mean rate.
+
+    Where no neurons fire together, there is no community, and the picture says so.
+    """
     found = selective_for(fired, labels, communities)
+    if found.empty:
+        with figure_style():
+            fig, ax = plt.subplots(figsize=(6.4, 1.3))
+            ax.set_axis_off()
+            ax.text(0.5, 0.5, "no communities", ha="center", va="center", transform=ax.transAxes)
+            plt.close(fig)
+        return fig
     relative = found[np.unique(labels)].to_numpy()
     names = [readable(name) for name in classes]
     longest = max(map(len, names))

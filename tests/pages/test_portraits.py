@@ -85,3 +85,8 @@ def test_answers_of_communities_leave_room_for_the_names(rng, names):
     boxes = [text.get_window_extent() for text in heat.get_xticklabels()]
     assert all(left.x1 <= right.x0 for left, right in pairwise(boxes)), "names touch"
     assert heat.get_window_extent().height > 50
+
+
+def test_where_nothing_fires_together_the_picture_says_so():
+    figure = community_classes(np.zeros((20, 6), bool), np.arange(20) % 10, np.full(6, -1), tuple("0123456789"))
+    assert [text.get_text() for text in figure.axes[0].texts] == ["no communities"]
